@@ -22,11 +22,12 @@ let optionalSettings: [SwiftSetting] =
 
 var products: [Product] = []
 var targets: [Target] = []
+let core: [Target.Dependency] = ["WebServiceCore"]
 
 /// Returns the dependencies that are part of the package on this system. Their names are separated
 /// by spaces and, apart from these, without the prefix `WebService`.
 func dependencies(_ names: String) -> [Target.Dependency] {
-    let complete = ["CCurl", "CSQLite", "SystemCrypto", "TestSupport", "WebSocketCodec"]
+    let complete = ["CCurl", "CSQLite", "LoopbackSocket", "SystemCrypto", "TestSupport", "WebSocketCodec"]
     return names.split(separator: " ").map(String.init)
         .filter { !(withoutCurl && $0.hasSuffix("Curl") || withoutSQLite && $0.hasSuffix("SQLite")) }
         .map { .byName(name: complete.contains($0) ? $0 : "WebService\($0)") }
@@ -81,32 +82,38 @@ module("WebServiceConformance", imports: "Mocking Server")
 module("WebServiceCrypto", imports: "Storage SystemCrypto", tests: "Caching SQLite")
 module("WebServiceDiagnostics", tests: "Sockets")
 module("WebServiceEndpoints", imports: "Storage", tests: "Caching")
+module(
+    "WebServiceFaults", imports: "Mocking",
+    tests: "Caching Endpoints Offline Pagination Resilience Sockets Storage Transfers")
 module("WebServiceFields", imports: "SystemCrypto")
 module(
     "WebServiceInspector", imports: "Diagnostics Server",
     tests: "Caching Cassettes Offline Resilience Sockets",
     resources: [
-        "inspector.html", "inspector.css", "bodies.css", "format.js", "markup.js", "bodies.js", "keep.js",
-        "list.js", "filter.js", "waterfall.js", "search.js", "import.js", "send.js", "code.js", "detail.js",
-        "connection.js",
+        "inspector.html", "inspector.css", "details.css", "bodies.css", "format.js", "markup.js", "bodies.js",
+        "keep.js", "row.js", "list.js", "filter.js", "help.js", "waterfall.js", "search.js", "import.js",
+        "export.js", "send.js", "code.js", "timeline.js", "overview.js", "detail.js", "keyboard.js", "connection.js",
     ].map { .embedInCode("Page/\($0)") })
 module("WebServiceMocking", imports: "Diagnostics Endpoints Storage", tests: "Caching Transfers")
 module(
     "WebServiceOffline", imports: "Endpoints Storage",
     tests: "Caching Curl Resilience SQLite Sockets Transfers")
+module(
+    "WebServiceOAuth", imports: "LoopbackSocket Storage SystemCrypto", tests: "Cassettes Diagnostics",
+    excluding: ["Hostile", "Peers"])
 module("WebServicePagination", imports: "Endpoints")
 module("WebServiceResilience", imports: "Fields", tests: "Curl Diagnostics")
-module("WebServiceServer", imports: "Mocking WebSocketCodec")
+module("WebServiceServer", imports: "LoopbackSocket Mocking WebSocketCodec")
 module("WebServiceSockets", imports: "WebSocketCodec", tests: "Cassettes Curl")
 module("WebServiceStorage")
-module("WebServiceTesting", imports: "Cassettes Mocking", excluding: ["Cassettes"])
+module("WebServiceTesting", imports: "Cassettes Faults Mocking", excluding: ["Cassettes"])
 module(
     "WebServiceTransfers", imports: "Fields SystemCrypto", tests: "Curl",
     excluding: ["Uploads/Support/tus-server.py"])
 // For the modules that open or accept WebSocket connections.
 module("WebSocketCodec", hasProduct: false)
-// For the modules that encrypt data or compute hashes of files; tested by `WebServiceCryptoTests`.
-targets.append(.target(name: "SystemCrypto", dependencies: ["WebServiceCore"], swiftSettings: settings))
+// For the modules that accept connections on 127.0.0.1, and for those that encrypt data or compute hashes.
+targets += ["LoopbackSocket", "SystemCrypto"].map { .target(name: $0, dependencies: core, swiftSettings: settings) }
 if !withoutCurl {
     targets.append(
         .systemLibrary(
@@ -136,7 +143,7 @@ test(
         + "Transfers")
 program(
     "Brewery", path: "Examples/Brewery",
-    imports: "Curl Diagnostics Endpoints Inspector Mocking Pagination SQLite Server Storage Transfers",
+    imports: "Curl Diagnostics Endpoints Faults Inspector Mocking Pagination SQLite Server Storage Transfers",
     excluding: ["README.md"])
 products.append(.executable(name: "brewery", targets: ["Brewery"]))
 program(
@@ -146,7 +153,7 @@ program("storage-probe", path: "Tests/StorageProbe", imports: "SQLite Storage")
 program("outbox-probe", path: "Tests/OutboxProbe", imports: "Curl Offline SQLite")
 program(
     "inspector-probe", path: "Tests/InspectorProbe",
-    imports: "Caching Endpoints Inspector Mocking Resilience Server Sockets Storage Transfers")
+    imports: "Caching Curl Endpoints Inspector Mocking Resilience Server Sockets Storage Transfers")
 if !withoutCurl {
     program("socket-probe", path: "Tests/SocketProbe", imports: "Curl Sockets")
     program("call-probe", path: "Tests/CallProbe", imports: "Curl Endpoints", excluding: ["Budgets.md"])

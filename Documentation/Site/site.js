@@ -39,6 +39,8 @@ const site = {
     const stem = word.length > 4 ? word.replace(/(ing|es|s)$/, "") : word;
     if (entry.name === word) return 100;
     if (entry.lower === word) return 100;
+    // The title of an article or a chapter names a task, which precedes the members of that name.
+    if (/^(Article|Guide)$/.test(entry.kind) && entry.words.some((other) => other.startsWith(stem))) return 95;
     if (entry.name === stem) return 80;
     if (entry.words.includes(word)) return 70;
     if (entry.name.startsWith(word)) return 60;
@@ -47,7 +49,7 @@ const site = {
     return entry.text.includes(stem) ? 10 : 0;
   },
 
-  /** Returns the best entries of a query: exact names, then articles and types, then their members. */
+  /** Returns the best entries of a query: types and modules of that name, then articles, then members. */
   find(entries, query) {
     const words = query.toLowerCase().split(/[^\p{L}\p{N}_]+/u).filter(Boolean);
     if (words.length === 0) return [];

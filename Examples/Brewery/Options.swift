@@ -21,9 +21,11 @@ struct Options {
     var store: String?
     var transport = Transport.foundation
     var isVerbose = false
-    /// A Boolean value that indicates whether a web page shows the exchanges.
+    /// Whether a web page shows the exchanges.
     var inspects = false
     var servesOnly = false
+    /// Whether a naive client is explored in place of the demo.
+    var explores = false
 
     static let version = "0.1.0"
 
@@ -31,6 +33,7 @@ struct Options {
     static let help = """
         usage: brewery [--server URL | --serve] [--transport foundation|curl]
                        [--store FOLDER] [--verbose] [--inspect]
+               brewery --explore
                brewery fetch URL [OPTION]...
                brewery chat [QUESTION] [OPTION]...
 
@@ -48,6 +51,8 @@ struct Options {
                             redacted
           --inspect         show every request and response in a web page, print its
                             URL, and wait at the end until standard input ends
+          --explore         only run a naive client with each fault of each of its
+                            requests, and print what goes wrong
           --version         print the version
           --help            print this
 
@@ -72,8 +77,8 @@ struct Options {
     }
 
     private static let names = [
-        "fetch", "chat", "--server", "--serve", "--transport", "--store", "--verbose", "--inspect", "--version",
-        "--help",
+        "fetch", "chat", "--server", "--serve", "--transport", "--store", "--verbose", "--inspect", "--explore",
+        "--version", "--help",
     ]
 
     /// Parses the arguments.
@@ -88,6 +93,7 @@ struct Options {
             case "--verbose": isVerbose = true
             case "--inspect": inspects = true
             case "--serve": servesOnly = true
+            case "--explore": explores = true
             default: throw Self.unknown(argument, amongst: Self.names)
             }
         }

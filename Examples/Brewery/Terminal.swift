@@ -33,8 +33,7 @@ struct Terminal {
         return Int(size.ws_col)
     }
 
-    /// A Boolean value that indicates whether text is colored (https://no-color.org and
-    /// https://bixense.com/clicolors).
+    /// Whether text is colored (https://no-color.org and https://bixense.com/clicolors).
     var hasColor: Bool {
         let environment = ProcessInfo.processInfo.environment
         func isSet(_ name: String) -> Bool { environment[name].map { !$0.isEmpty && $0 != "0" } ?? false }

@@ -60,6 +60,7 @@ default: break
 
 let options: Options
 do { options = try Options(arguments) } catch { reject(error, "brewery") }
+if options.explores { exit(await Explore.run() ? .success : .failure) }
 
 do {
     let server = options.server == nil ? setUp("the server of the demo", BreweryServer.start) : nil

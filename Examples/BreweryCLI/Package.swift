@@ -1,8 +1,7 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-/// A Boolean value that indicates whether the program uses `CurlSession`, which requires the
-/// headers of libcurl.
+/// Whether the program uses `CurlSession`, which requires the headers of libcurl.
 let withCurl = Context.environment["WEBSERVICE_WITHOUT_CURL"] != "1"
 
 let package = Package(

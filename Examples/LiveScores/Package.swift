@@ -1,8 +1,8 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-/// A Boolean value that indicates whether the program uses `CurlSession`, which requires the
-/// headers of libcurl. Without it, only the tests with mocks work.
+/// Whether the program uses `CurlSession`, which requires the headers of libcurl. Without it, only
+/// the tests with mocks work.
 let withCurl = Context.environment["WEBSERVICE_WITHOUT_CURL"] != "1"
 let curl: [Target.Dependency] = withCurl ? [.product(name: "WebServiceCurl", package: "WebService")] : []
 let settings: [SwiftSetting] = withCurl ? [.define("WEBSERVICE_CURL")] : []
@@ -27,6 +27,7 @@ let package = Package(
             dependencies: [
                 "LiveScores",
                 .product(name: "WebServiceCore", package: "WebService"),
+                .product(name: "WebServiceFaults", package: "WebService"),
                 .product(name: "WebServiceMocking", package: "WebService"),
                 .product(name: "WebServiceServer", package: "WebService"),
             ] + curl,

@@ -1,8 +1,7 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-/// A Boolean value that indicates whether the client uses `CurlSession`, which requires the headers
-/// of libcurl.
+/// Whether the client uses `CurlSession`, which requires the headers of libcurl.
 let withCurl = Context.environment["WEBSERVICE_WITHOUT_CURL"] != "1"
 
 let package = Package(
@@ -36,7 +35,9 @@ let package = Package(
             dependencies: [
                 "TodoClient", "TodoServer",
                 .product(name: "WebServiceCore", package: "WebService"),
+                .product(name: "WebServiceFaults", package: "WebService"),
                 .product(name: "WebServiceMocking", package: "WebService"),
+                .product(name: "WebServiceOffline", package: "WebService"),
             ]),
     ]
 )

@@ -3,9 +3,9 @@ import Foundation
 
 /// The functions of OpenSSL's libcrypto that this package uses.
 ///
-/// The library is loaded when it is first used, and not linked: the libcurl of a program may
-/// contain another version of OpenSSL, whose functions have the same names. The functions of a
-/// second version would call those of the first one.
+/// The library is loaded when it is first used, and is not linked. The libcurl of a program may
+/// contain another version of OpenSSL with functions of the same names. If a second version were
+/// linked, its functions would call those of the first version.
 package struct Libcrypto: Sendable {
     package typealias Bytes = UnsafeMutablePointer<UInt8>
     package typealias Make = @Sendable @convention(c) () -> OpaquePointer?
@@ -38,6 +38,8 @@ package struct Libcrypto: Sendable {
     package let nextError: NextError
     package let errorText: ErrorText
     package let clearErrors: Clear
+    /// The address of the loaded library, which is never unloaded.
+    private let handle: Int
     let makeHash: Make
     let releaseHash: Release
     let hashFunctions: [HashFunction: Make]
@@ -45,21 +47,22 @@ package struct Libcrypto: Sendable {
     let updateHash: UpdateHash
     let finishHash: FinishHash
 
-    /// The library that the program contains, for example as a part of libcurl, or else that of the
-    /// system; `nil` if both are missing.
+    /// The library that the program already contains, for example as a part of libcurl, or
+    /// otherwise that of the system; `nil` if it or one of its functions is missing.
     package static let shared =
         dlsym(nil, "EVP_DigestInit_ex") != nil
         ? Libcrypto(nil) : ["libcrypto.so.3", "libcrypto.so.1.1"].lazy.compactMap(Libcrypto.init).first
 
     /// Loads a library.
     ///
-    /// - Parameter name: The file name; `nil` for the library that the program contains.
+    /// - Parameter name: The file name; `nil` for the library that the program already contains.
     /// - Returns: `nil` if the library or one of its functions is missing.
     init?(_ name: String?) {
         guard let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL) else { return nil }
         func load<Function>(_ name: String, as type: Function.Type) -> Function? {
             dlsym(handle, name).map { unsafeBitCast($0, to: type) }
         }
+        self.handle = Int(bitPattern: handle)
         guard let makeContext = load("EVP_CIPHER_CTX_new", as: Make.self),
             let releaseContext = load("EVP_CIPHER_CTX_free", as: Release.self),
             let aes256GCM = load("EVP_aes_256_gcm", as: Make.self),
@@ -86,6 +89,11 @@ package struct Libcrypto: Sendable {
         (self.makeHash, self.releaseHash) = (makeHash, releaseHash)
         (self.beginHash, self.updateHash, self.finishHash) = (beginHash, updateHash, finishHash)
         hashFunctions = [.sha1: sha1, .sha256: sha256, .sha512: sha512]
+    }
+
+    /// Returns another function of the library, or `nil` if it is missing.
+    func function<Function>(_ name: String, as type: Function.Type) -> Function? {
+        dlsym(UnsafeMutableRawPointer(bitPattern: handle), name).map { unsafeBitCast($0, to: type) }
     }
 }
 #endif

@@ -5,10 +5,10 @@ package enum HashFunction: String, Sendable, CaseIterable {
     case sha1, sha256, sha512
 }
 
-/// A hash that is computed piece by piece with the library of the system: CryptoKit on Apple
-/// platforms, otherwise libcrypto.
+/// A hash that is computed piece by piece with the system's library: CryptoKit on Apple platforms,
+/// and libcrypto on all others.
 ///
-/// Without libcrypto, the implementations of `WebServiceCore` are used.
+/// If libcrypto is missing, the implementations of `WebServiceCore` are used.
 package final class SystemHash {
     private enum Implementation {
         #if !canImport(CryptoKit)
@@ -53,9 +53,10 @@ package final class SystemHash {
         }
     }
 
-    /// Returns the hash of all pieces. Called once, after the last piece.
+    /// Returns the hash of all pieces. Call it once, after the last piece.
     ///
-    /// - Returns: The hash. If libcrypto has failed, an empty array, which differs from any hash.
+    /// - Returns: The hash, or an empty array, which differs from every hash, if libcrypto has
+    ///   failed.
     package func finish() -> [UInt8] {
         switch implementation {
         #if !canImport(CryptoKit)

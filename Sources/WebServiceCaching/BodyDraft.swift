@@ -2,24 +2,26 @@ import Foundation
 import WebServiceCore
 import WebServiceStorage
 
-/// A body that is written to a file of a ``BodyFolder`` while its reader takes it.
+/// A body that is written to a file of a ``BodyFolder`` while its reader receives it.
 ///
 /// The file is written on a queue. The reader waits while more than ``maximumPending`` bytes have
-/// not been written. In total, it waits no longer than it spends otherwise, plus ``maximumDelay``;
-/// beyond that, the body is not stored. So the disk at most doubles the duration of a stream.
+/// not been written. If its total waiting time would exceed the rest of the stream's duration by
+/// more than ``maximumDelay``, the body is not stored. A slow disk can therefore at most double the
+/// duration of a stream and add ``maximumDelay`` to it.
 final class BodyDraft: BodyCopy {
     /// The number of bytes in memory beyond which the reader waits.
     private static let maximumPending = 512 << 10
-    /// The duration that the reader may wait in addition to what it spends otherwise.
+    /// The time by which the reader's total waiting time may exceed the rest of the stream's
+    /// duration.
     private static let maximumDelay = Duration.seconds(10)
 
     private enum Phase {
         case open
-        /// The body is complete, and is written or being written.
+        /// The body is complete, but its file does not have its final name yet.
         case finished
         /// The body is not stored.
         case abandoned
-        /// The file has its name.
+        /// The file has its final name.
         case published
     }
 
@@ -27,7 +29,7 @@ final class BodyDraft: BodyCopy {
         var phase = Phase.open
         var count: Int64 = 0
         var pending = 0
-        /// The instant of the first bytes; 0 before.
+        /// The instant of the first bytes; 0 if there are none yet.
         var start: UInt64 = 0
         /// The duration for which the reader has waited, in nanoseconds.
         var delay: UInt64 = 0
@@ -50,8 +52,10 @@ final class BodyDraft: BodyCopy {
     /// - Parameters:
     ///   - expected: The number of bytes that the head of the response announced; `nil` if it is
     ///     unknown.
-    ///   - onFinish: Called by the reader after the end of the body. It may call ``publish()``.
-    ///   - onRefusal: Called with the reason why the body is not stored, unless the reader stops.
+    ///   - onFinish: Called after the reader has received the complete body. It may call
+    ///     ``publish()``.
+    ///   - onRefusal: Called with the reason, instead of `onFinish`, if the body is refused. Not
+    ///     called if the reader stops early.
     init(
         in folder: BodyFolder, for key: StorageKey, expecting expected: Int64?, _ clock: TaskClock,
         onFinish: @escaping @Sendable (BodyDraft) -> Void, onRefusal: @escaping @Sendable (CacheRefusal) -> Void
@@ -69,7 +73,7 @@ final class BodyDraft: BodyCopy {
         if phase != .published, let file { folder.discard(file) }
     }
 
-    /// The file, once ``publish()`` has returned.
+    /// The file, which exists after ``publish()`` has returned.
     var file: CachedBody.File { CachedBody.File(name: name, count: state.withLock { $0.count }) }
 
     // MARK: The reader
@@ -115,7 +119,7 @@ final class BodyDraft: BodyCopy {
         let (isComplete, refusal) = state.withLock { state -> (Bool, CacheRefusal?) in
             guard state.phase == .open else { return (false, nil) }
             guard expected == nil || expected == state.count else {
-                return (false, CacheRefusal("the body has another length than its head announced"))
+                return (false, CacheRefusal("the length of the body differs from the announced length"))
             }
             state.phase = .finished
             return (true, nil)
@@ -126,14 +130,14 @@ final class BodyDraft: BodyCopy {
 
     func abandon() { _ = end() }
 
-    /// Removes the file of a complete body that is not stored. Called in place of ``publish()``.
+    /// Removes the file of a complete body that is not stored. Call this instead of ``publish()``.
     func discard() { _ = end(of: .finished) }
 
     private func refuse(_ refusal: CacheRefusal) {
         if end() { onRefusal(refusal) }
     }
 
-    /// - Returns: Whether the draft was in the phase.
+    /// - Returns: Whether the draft was in `phase`.
     private func end(of phase: Phase = .open) -> Bool {
         let (isEnd, file) = state.withLock { state -> (Bool, BodyFolder.Draft?) in
             guard state.phase == phase else { return (false, nil) }
@@ -157,7 +161,7 @@ final class BodyDraft: BodyCopy {
         waiter?.set(true)
     }
 
-    /// Returns the file, which the first call creates.
+    /// Returns the file, and creates it on the first call.
     private func openFile() throws -> BodyFolder.Draft {
         if let file = state.withLock({ $0.file }) { return file }
         let file = try folder.makeDraft()
@@ -169,8 +173,8 @@ final class BodyDraft: BodyCopy {
         return file
     }
 
-    /// Gives the file its name, after all bytes are written. The file remains locked until
-    /// ``close()``.
+    /// Gives the file its final name after all bytes have been written. The file remains locked
+    /// until ``close()`` is called.
     ///
     /// - Throws: The reason why the body is not stored.
     func publish() async throws(CacheRefusal) {

@@ -8,30 +8,31 @@ import WebServiceStorage
 /// let bodies = try BodyFolder(folder.appendingPathComponent("bodies"), maximumBytes: 2 << 30)
 /// let cache = ResponseCache(storage: storage, bodies: bodies, account: { "ann" })
 /// ```
-/// Each body is one file, as received and decoded, which only the user can access (0600); nothing
-/// is encrypted. The names are derived from hashes of the URLs and from random numbers. A file has
-/// a temporary name (`.part`) until the body is complete. It is never changed afterwards, so a
-/// reader receives the whole body even if the file is replaced or removed in the meantime.
+/// Each body is one file that contains the decoded bytes. Only the user can access the file (0600).
+/// The files are not encrypted. Their names are derived from hashes of the URLs and accounts, and
+/// from random numbers. A file has a temporary name (`.part`) until the body is complete, and never
+/// changes afterwards. A reader therefore receives the whole body even if the file is replaced or
+/// removed in the meantime.
 ///
-/// A file that is missing or has another size than the stored one counts as not stored. Other
-/// damage is not detected: after a power failure, a file may have wrong content where the system
-/// had not yet written the data to disk.
+/// If a file is missing, or its size differs from the one in the stored response, the response
+/// counts as not stored. Other damage is not detected. For example, a file may have wrong content
+/// if the power failed before the system had written the data to the disk.
 ///
 /// Several caches and processes may use one folder if they share the storage of the responses. When
-/// a cache is created, files that no stored response refers to are removed, such as those of
-/// terminated processes. Files that another process is writing are retained; on a file system
-/// without locks, those that are less than an hour old. If the storage cannot list its entries,
-/// only incomplete files are removed.
+/// a cache is created, it removes the files to which no stored response refers, such as those of
+/// terminated processes. It retains files that another process is writing. On a file system without
+/// locks, it retains files that are less than an hour old instead. If the storage cannot list its
+/// entries, the cache removes only incomplete files.
 ///
 /// The folder is opened once. If it is removed, no bodies are stored until another `BodyFolder` is
 /// created.
 public final class BodyFolder: Sendable {
-    /// The folder.
+    /// The URL of the folder that contains the bodies.
     public let url: URL
-    /// The maximum number of bytes of all complete bodies.
+    /// The maximum total size of all complete bodies, in bytes.
     ///
-    /// When it is exceeded, the least recently used ones are removed. If several processes add
-    /// bodies, the sum may exceed it by an eighth for each process.
+    /// When the total exceeds this limit, the least recently used bodies are removed. If several
+    /// processes add bodies, the total may exceed the limit by one eighth of the limit per process.
     public let maximumBytes: Int64
     /// The maximum number of bytes of one body.
     public let maximumBodyBytes: Int64
@@ -41,17 +42,18 @@ public final class BodyFolder: Sendable {
     /// Changed only on the queue.
     private let inventory = Mutex(Inventory())
 
-    /// Creates the folder, if necessary, with its missing parents, accessible only to the user
-    /// (0700). Blocks the thread.
+    /// Opens the folder. If it does not exist, creates it and its missing parents with access only
+    /// for the user (0700). Blocks the thread.
     ///
     /// - Parameters:
-    ///   - url: The URL of the folder. Do not use it for anything else. A symbolic link is refused.
-    ///   - maximumBytes: The maximum number of bytes of all complete bodies. Bodies that are being
-    ///     received are not included.
+    ///   - url: The URL of the folder. Do not use the folder for anything else. A symbolic link is
+    ///     refused.
+    ///   - maximumBytes: The maximum total size of all complete bodies, in bytes. Bodies that are
+    ///     being received are not included.
     ///   - maximumBodyBytes: The maximum number of bytes of one body. Defaults to half of
     ///     `maximumBytes`.
-    /// - Throws: `WebServiceError.Code.storage` if the URL is not that of a local folder, or if the
-    ///   folder cannot be created or opened, with a `POSIXError` as the underlying error.
+    /// - Throws: `WebServiceError.Code.storage` if the URL is not a local file URL. If the folder
+    ///   cannot be created or opened, the error has a `POSIXError` as its underlying error.
     public init(_ url: URL, maximumBytes: Int64, maximumBodyBytes: Int64? = nil) throws {
         guard let path = url.localFolderPath else {
             throw WebServiceError(
@@ -73,17 +75,19 @@ public final class BodyFolder: Sendable {
 
     private static let (complete, incomplete) = (".body", ".part")
 
-    /// Returns a new name for the body of a response with a key.
+    /// Returns a new file name for the body of a response that is stored under `key`.
     func newName(for key: StorageKey) -> String { "\(key.fileName)-\(Self.random)\(Self.complete)" }
 
     private static var random: String { UInt64.random(in: .min ... .max).hexadecimal }
 
-    /// Returns whether a name is one of a complete body. It begins with the 32 digits of the key.
+    /// Returns whether a file name is that of a complete body. Such a name begins with the 32
+    /// digits of the key.
     static func isComplete(_ name: String) -> Bool { digitCount(name) == 49 && name.hasSuffix(complete) }
 
     private static func isIncomplete(_ name: String) -> Bool { digitCount(name) == 16 && name.hasSuffix(incomplete) }
 
-    /// The number of characters before the suffix; 0 if the name belongs to another program.
+    /// Returns the number of characters before the suffix, or 0 if another program created the
+    /// file.
     private static func digitCount(_ name: String) -> Int {
         let digits = name.utf8.dropLast(complete.utf8.count)
         let isOwn = digits.enumerated().allSatisfy { index, byte in
@@ -97,23 +101,23 @@ public final class BodyFolder: Sendable {
 
     // MARK: Reading
 
-    /// Opens a body, and counts this as its use.
+    /// Opens a body and marks it as recently used.
     ///
-    /// - Returns: `nil` if the file does not exist, cannot be opened, or has another size.
+    /// - Returns: `nil` if the file does not exist, cannot be opened, or has a different size.
     func open(_ file: CachedBody.File) async -> StoredBody? {
         guard Self.isComplete(file.name) else { return nil }
-        return try? await queue.result { [self] in  // a file that cannot be opened is not stored
+        return try? await queue.result { [self] in  // a body that cannot be opened counts as not stored
             guard let descriptor = try folder.existingFile(file.name), case let status = try descriptor.status(),
                 status.isRegular, Int64(status.size) == file.count
             else { return nil }
-            try? descriptor.setModified(Date())  // the order of removals is all that is lost
+            try? descriptor.setModified(Date())  // a failure only affects the order of removals
             return StoredBody(descriptor, count: file.count)
         }
     }
 
     // MARK: Writing
 
-    /// A file that is being written. It is locked, so that no other process removes it.
+    /// A file that is being written. It is locked to prevent other processes from removing it.
     final class Draft: Sendable {
         let descriptor: Descriptor
         let name: String
@@ -129,14 +133,14 @@ public final class BodyFolder: Sendable {
         for _ in 0..<64 {
             let name = Self.random + Self.incomplete
             let file = try folder.openFile(name, isNew: true)
-            // Another process may have locked and removed the file before it was locked here.
+            // Another process may have locked and removed the file before this one could lock it.
             let lock = try file.lock()
             if lock != .heldByAnother, try file.nameCount() > 0 { return Draft(file, name) }
         }
         throw SystemFailure(call: "flock", number: EWOULDBLOCK)
     }
 
-    /// Gives a complete file its name.
+    /// Gives the file of a complete body its final name.
     func publish(_ draft: Draft, as file: CachedBody.File) async throws {
         try await queue.result { [self] in
             try folder.move(draft.name, to: file.name)
@@ -147,9 +151,9 @@ public final class BodyFolder: Sendable {
         }
     }
 
-    /// Removes a file that is not published.
+    /// Removes a file that has not been published.
     func discard(_ draft: Draft) {
-        queue.run { try? self.folder.remove(draft.name) }  // removed by the next process otherwise
+        queue.run { try? self.folder.remove(draft.name) }  // if this fails, the next process removes the file
     }
 
     // MARK: Removing
@@ -159,8 +163,8 @@ public final class BodyFolder: Sendable {
         guard !names.isEmpty else { return }
         queue.run { [self] in
             for name in names where Self.isComplete(name) {
-                guard let size = try? folder.status(of: name)?.size else { continue }  // removed before
-                try? folder.remove(name)  // removed when the next cache is created otherwise
+                guard let size = try? folder.status(of: name)?.size else { continue }  // already removed
+                try? folder.remove(name)  // if this fails, the next cache removes it
                 inventory.withLock { $0.bytes -= Int64(size) }
             }
         }
@@ -168,7 +172,8 @@ public final class BodyFolder: Sendable {
 
     /// Removes all files, including those that are being written.
     ///
-    /// - Throws: `WebServiceError.Code.storage` if a file cannot be removed, after all others.
+    /// - Throws: `WebServiceError.Code.storage` if a file cannot be removed. All other files are
+    ///   removed first.
     func removeAll() async throws {
         try await perform("the bodies could not be removed") { folder in
             var failure: SystemFailure?
@@ -180,8 +185,8 @@ public final class BodyFolder: Sendable {
         }
     }
 
-    /// Removes the files of terminated processes, and returns the names of the complete bodies that
-    /// no process is about to store.
+    /// Removes the incomplete files of terminated processes. Returns the names of the complete
+    /// bodies, except those that a process is about to store.
     func settledNames() async throws -> Set<String> {
         try await perform("the bodies could not be listed") { folder in
             var settled: Set<String> = []
@@ -203,7 +208,7 @@ public final class BodyFolder: Sendable {
         }
     }
 
-    /// Waits until the removals so far are complete.
+    /// Waits until the removals that were started before the call are complete.
     func settled() async { _ = try? await queue.result {} }  // the work throws no error
 
     private func perform<Result: Sendable>(
@@ -216,21 +221,22 @@ public final class BodyFolder: Sendable {
 
     // MARK: Limits
 
-    /// The complete bodies as of the last scan, and the bytes that were added and removed since.
+    /// The complete bodies found by the last scan, and their current total size.
     private struct Inventory: Sendable {
         var bytes: Int64 = 0
-        /// The number of bytes that were added since the last scan; `nil` before the first one.
+        /// The number of bytes added since the last scan; `nil` before the first scan.
         var added: Int64?
-        /// The bodies of the last scan; the least recently used one is last.
+        /// The bodies that the last scan found, ordered by last use. The least recently used body
+        /// is last.
         var oldest: [(name: String, status: FileStatus)] = []
     }
 
-    /// Removes the least recently used bodies until the limit is met.
+    /// Removes the least recently used bodies until the total size is within the limit.
     ///
     /// - Parameter file: A new body, which is not removed.
-    /// - Returns: The number of bodies removed.
+    /// - Returns: The number of removed bodies.
     func makeRoom(for file: CachedBody.File) async -> Int {
-        let removed = try? await queue.result { [self] in  // the next body tries again
+        let removed = try? await queue.result { [self] in  // after a failure, the next body tries again
             var inventory = inventory.withLock { $0 }
             defer { self.inventory.withLock { [inventory] in $0 = inventory } }
             var isExact = false
@@ -246,7 +252,7 @@ public final class BodyFolder: Sendable {
                     isExact = true
                     continue
                 }
-                // A body that was used after the scan is not one of the oldest.
+                // A body that was used after the scan is no longer one of the least recently used.
                 guard name != file.name, try folder.status(of: name) == status else { continue }
                 try folder.remove(name)
                 inventory.bytes -= Int64(status.size)
@@ -264,7 +270,7 @@ public final class BodyFolder: Sendable {
             inventory.oldest.append((name, status))
             inventory.bytes += Int64(status.size)
         }
-        // A date in the future, because of an incorrect clock, would retain a body for too long.
+        // A date in the future, set by an incorrect clock, would retain a body for too long.
         let future = Date(timeIntervalSinceNow: 60)
         func use(_ status: FileStatus) -> Date { status.modified > future ? .distantPast : status.modified }
         inventory.oldest.sort { use($0.status) > use($1.status) }

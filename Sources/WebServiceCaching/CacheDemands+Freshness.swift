@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// The decision whether a stored response is fresh enough for a request.
+/// Decisions about whether a stored response is fresh enough for a request.
 extension CacheDemands {
     enum Use: Sendable, Hashable {
         case use
@@ -10,7 +10,7 @@ extension CacheDemands {
         case validate
     }
 
-    /// Returns how a stored response is used (RFC 9111, section 4.2.4; RFC 5861, section 3).
+    /// Returns how a stored response may be used (RFC 9111, section 4.2.4; RFC 5861, section 3).
     func use(of stored: CachedResponse, at now: Date, usesHeuristics: Bool) -> Use {
         switch mode {
         case .any: return .use

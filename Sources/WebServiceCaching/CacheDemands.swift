@@ -5,11 +5,11 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// The cache requirements of a request: its `Request.Options.cachePolicy` and its `Cache-Control`
-/// (RFC 9111, section 5.2.1).
+/// The cache requirements of a request, from its `Request.Options.cachePolicy` and its
+/// `Cache-Control` (RFC 9111, section 5.2.1).
 struct CacheDemands: Sendable {
     enum Mode: Sendable, Hashable {
-        /// A fresh stored response is used.
+        /// A stored response that is fresh enough is used.
         case fresh
         /// A stored response is used after the server has validated it.
         case validated
@@ -20,8 +20,8 @@ struct CacheDemands: Sendable {
     }
 
     let mode: Mode
-    /// A Boolean value that indicates whether only a stored response may be used. Without one, the
-    /// exchange fails with `URLError.resourceUnavailable`.
+    /// Whether only a stored response may be used. If there is none, the exchange fails with
+    /// `URLError.resourceUnavailable`.
     let isOffline: Bool
     let control: CacheControl
 
@@ -39,14 +39,14 @@ struct CacheDemands: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether the response may be stored.
+    /// Whether the response may be stored.
     var stores: Bool { !control.has("no-store") }
-    /// A Boolean value that indicates whether the cache responds with 504 instead of sending the
-    /// request.
+    /// Whether the cache returns status 504 instead of sending the request if it has no suitable
+    /// response.
     var isOnlyIfCached: Bool { control.has("only-if-cached") }
 
-    /// Returns the request with the header fields that apply the policy to other caches on the
-    /// path.
+    /// Returns the request with the header fields that apply the cache policy to other caches on
+    /// the path to the server.
     func message(_ request: Request) -> Request {
         guard request.headers[.cacheControl] == nil else { return request }
         var message = request

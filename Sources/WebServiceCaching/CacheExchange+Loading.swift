@@ -6,10 +6,10 @@ import WebServiceStorage
 import FoundationNetworking
 #endif
 
-/// The sending of requests to the server.
+/// Requests that are sent to the server.
 extension CacheExchange {
-    /// Sends a GET or QUERY request, with a condition if a response is stored, and stores the
-    /// response.
+    /// Sends a GET or QUERY request and stores the response. The validators of a stored successful
+    /// response are sent, unless the request has its own condition.
     func load(_ stored: CachedResponse?) async throws -> Response {
         let plain = demands.message(request)
         var message = plain
@@ -39,7 +39,7 @@ extension CacheExchange {
         return try await reload(plain, flight)
     }
 
-    /// Updates the stored response after a 304 to a condition that the caller set.
+    /// Updates the stored response after a 304 response to a condition that the caller set.
     private func receiveNotModified(
         _ response: Response, to stored: CachedResponse, updated: CachedResponse?, _ flight: CacheFlight
     ) {
@@ -50,8 +50,8 @@ extension CacheExchange {
         next.record(.cache, "not stored: status 304")
     }
 
-    /// Returns the stored response after a 304 to its validators, or `nil` if the server has
-    /// another representation. In the latter case, the stored response is removed.
+    /// Returns the stored response after a 304 response to its validators. If the server has a
+    /// different representation, removes the stored response and returns `nil`.
     private func validatedResponse(
         _ response: Response, to stored: CachedResponse, updated: CachedResponse?, _ flight: CacheFlight
     ) throws -> Response? {
@@ -76,7 +76,7 @@ extension CacheExchange {
         return store(response, flight, requestTime: requestTime, responseTime: responseTime)
     }
 
-    /// Sends a HEAD request and updates the stored response with the header fields it receives (RFC
+    /// Sends a HEAD request and updates the stored response with the received header fields (RFC
     /// 9111, section 4.3.5).
     func loadHead(_ stored: CachedResponse?) async throws -> Response {
         let flight = cache.beginFlight(key, clock)
@@ -101,9 +101,10 @@ extension CacheExchange {
         return (result, requestTime, clock.date)
     }
 
-    /// Returns the stored response in place of a server or connection error (RFC 5861, section 4),
-    /// or of a request that a later interceptor did not send because of such errors; `nil` if it
-    /// must not be used.
+    /// Returns the stored response in place of a server error or a connection error (RFC 5861,
+    /// section 4), or if a later interceptor, such as a circuit breaker or a rate limiter, refused
+    /// to send the request. Returns `nil` for any other result, or if the stored response must not
+    /// be used.
     private func staleResponse(
         _ stored: CachedResponse, insteadOf result: Result<Response, any Error>, at now: Date
     ) throws -> Response? {
@@ -123,7 +124,8 @@ extension CacheExchange {
     /// Stores a response to a GET or QUERY request, or removes the stored responses that it
     /// invalidates.
     ///
-    /// - Returns: The response. A streamed one is stored after its reader has received the body.
+    /// - Returns: The response. A streamed response is stored after its reader has received the
+    ///   body.
     private func store(
         _ response: Response, _ flight: CacheFlight, requestTime: Date, responseTime: Date
     ) -> Response {
@@ -161,7 +163,7 @@ extension CacheExchange {
         let changes = changes(flight, next.streamRecord)
         let onRefusal: @Sendable (CacheRefusal) -> Void = { [selecting] refusal in
             changes.record(.cache, "not stored: \(refusal.reason)")
-            changes.make { $0.remove(for: selecting) }  // the stored response is older than this one
+            changes.make { $0.remove(for: selecting) }  // the stored response is older
         }
         let draft = BodyDraft(in: bodies, for: key, expecting: length, next.clock) { [selecting] draft in
             var storable = storable
@@ -176,8 +178,8 @@ extension CacheExchange {
         return copied
     }
 
-    /// Stores the validated response, or removes it if it must no longer be stored, unless a newer
-    /// response has been stored in the meantime.
+    /// Replaces the stored response with the updated one, or removes it if it must no longer be
+    /// stored. Does nothing if a newer response has been stored in the meantime.
     private func replace(_ stored: CachedResponse, by updated: CachedResponse, _ flight: CacheFlight) {
         guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
         var replacement: CachedResponse? = updated
@@ -192,7 +194,7 @@ extension CacheExchange {
         update(flight) { [selecting, replacement] variants in
             guard let current = variants.match(selecting), current.responseTime == stored.responseTime else { return }
             if var replacement {
-                replacement.body = current.body  // that of the request may be read from its file
+                replacement.body = current.body  // the updated response may have read it from the file
                 variants.insert(replacement, for: selecting)
             } else {
                 variants.remove(for: selecting)
@@ -200,9 +202,9 @@ extension CacheExchange {
         }
     }
 
-    /// Checks that the fields that select a response were sent as the cache received them. Since
-    /// then, the cookie jar may have received cookies, and later interceptors, the delegate and the
-    /// session may have added fields.
+    /// Checks that the fields that select a response were sent with the values that the cache read.
+    /// After the cache read the values, the cookie jar may have received cookies, and later
+    /// interceptors, the delegate or the session may have added fields.
     private func checkSentFields(_ selection: CacheSelection) throws(CacheRefusal) {
         guard account != nil || !sessionAddsCredentials else {
             throw CacheRefusal("the session adds credentials, and no account is named")
@@ -229,7 +231,7 @@ extension CacheExchange {
     }
 }
 
-/// The changes of the stored responses for one request.
+/// Changes to the stored responses for one request.
 private struct CacheChanges: Sendable {
     let cache: ResponseCache
     let key: StorageKey
@@ -238,8 +240,8 @@ private struct CacheChanges: Sendable {
     let clock: TaskClock
     let record: @Sendable (Timeline.Kind, String) -> Void
 
-    /// Changes the stored responses, unless the account has changed, because the response could
-    /// then belong to either account.
+    /// Changes the stored responses. If the account has changed, the response could belong to
+    /// either account, so the change is not made.
     func make(
         with draft: BodyDraft? = nil, onRefusal: @escaping @Sendable (CacheRefusal) -> Void = { _ in },
         _ change: @escaping @Sendable (inout CachedVariants) -> Void
@@ -258,18 +260,18 @@ private struct CacheChanges: Sendable {
 }
 
 extension String {
-    /// A Boolean value that indicates whether a media type, or a list of them, includes that of
-    /// event streams.
+    /// Whether a media type or a list of media types includes the type of event streams.
     var isOfEventStream: Bool { asciiLowercased().contains("text/event-stream") }
 }
 
 extension CachedResponse {
-    /// Returns the stored response updated by a 304 or by the response to a HEAD request, or `nil`
-    /// if that response describes another representation (RFC 9111, sections 4.3.4 and 4.3.5).
+    /// Returns the stored response updated by a 304 response or by the response to a HEAD request.
+    /// Returns `nil` if the received response describes a different representation (RFC 9111,
+    /// sections 4.3.4 and 4.3.5).
     ///
-    /// `If-None-Match` compares weakly (RFC 9110, section 13.1.2), but a strong entity tag must not
-    /// update a response with a weak one: such a 304 confirms the response, which is returned
-    /// unchanged.
+    /// `If-None-Match` compares weakly (RFC 9110, section 13.1.2), but a response with a strong
+    /// entity tag must not update a stored response with a weak one. A 304 response with such a tag
+    /// confirms the stored response, which is returned unchanged.
     fileprivate func validated(by response: Response, _ requestTime: Date, _ responseTime: Date) -> CachedResponse? {
         guard response.redirects.isEmpty, response.status == 304 ? isSuccess : status == 200 else { return nil }
         if contradicts(response) { return nil }
@@ -288,13 +290,13 @@ extension CachedResponse {
         return freshened(by: response, requestTime: requestTime, responseTime: responseTime)
     }
 
-    /// Returns whether a 304 must not update the fields of the stored response.
+    /// Returns whether a 304 response must not update the fields of the stored response.
     fileprivate func isOnlyConfirmed(by response: Response) -> Bool {
         guard response.status == 304, let old = eTag, let new = response.header(.eTag) else { return false }
         return !EntityTag.describes(new, old)
     }
 
-    /// Returns whether a response has an entity tag that does not match the stored one weakly.
+    /// Returns whether a response has an entity tag that does not weakly match the stored one.
     fileprivate func contradicts(_ response: Response) -> Bool {
         guard let old = eTag, let new = response.header(.eTag) else { return false }
         return !EntityTag.isValid(new) || !EntityTag.matchesWeakly(new, old)

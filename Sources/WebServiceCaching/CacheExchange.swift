@@ -6,10 +6,10 @@ import WebServiceStorage
 import FoundationNetworking
 #endif
 
-/// One request that passes through a ``ResponseCache``.
+/// A request that passes through a ``ResponseCache``.
 struct CacheExchange: Sendable {
     let request: Request
-    /// The request that stored responses are matched against, including the cookies that the cookie
+    /// The request that is compared with stored responses. It includes the cookies that the cookie
     /// jar adds after the cache.
     let selecting: Request
     /// The request URL with its query, in a normalized form.
@@ -20,10 +20,11 @@ struct CacheExchange: Sendable {
     let next: Next
     let cache: ResponseCache
 
-    /// The clock for dates.
+    /// The clock of the cache. Defaults to the clock of the service that sends the request.
     var clock: TaskClock { cache.clock ?? next.clock }
 
-    /// - Returns: `nil` for a request that cannot be encoded; sending it reports the error.
+    /// - Returns: `nil` if the request cannot be encoded. The error is reported when the request is
+    ///   sent.
     init?(_ request: Request, _ next: Next, _ cache: ResponseCache) {
         let account = cache.account()
         guard let url = Self.url(of: request) else { return nil }
@@ -48,8 +49,8 @@ struct CacheExchange: Sendable {
         return selecting
     }
 
-    /// Returns the URL that a request is sent to: scheme and host in lower case, without the
-    /// default port of the scheme and without a fragment.
+    /// Returns the URL that a request is sent to, with the scheme and host in lower case, without
+    /// the scheme's default port, and without a fragment.
     static func url(of request: Request) -> String? {
         var bare = request
         if !request.encodesParametersInURL { bare.parameters = nil }
@@ -79,9 +80,8 @@ struct CacheExchange: Sendable {
 
     // MARK: - GET, QUERY and HEAD
 
-    /// A Boolean value that indicates whether the request bypasses the cache, because its response
-    /// is streamed and there is no folder for bodies, or because it is for an event stream or
-    /// another protocol.
+    /// Whether a streamed request bypasses the cache. It does so if there is no folder for bodies,
+    /// or if the request is for an event stream or another protocol.
     private var isPassingStream: Bool {
         guard next.isStreamed else { return false }
         return cache.bodies == nil || request.options[UpgradeTag.self]
@@ -90,8 +90,8 @@ struct CacheExchange: Sendable {
 
     private static let passing: [Headers.Name] = ["Range", "If-Range", "If-Match", "If-Unmodified-Since"]
 
-    /// Returns whether the account is still the one for which the exchange was started. A request
-    /// that is sent again after the account has changed may carry credentials of the previous
+    /// Returns whether the account is still the one for which the exchange was started. If a
+    /// request is sent again after the account has changed, it may have credentials of the previous
     /// account.
     ///
     /// - Throws: `URLError.cancelled` if the account has changed and the exchange is a background
@@ -102,8 +102,9 @@ struct CacheExchange: Sendable {
         return false
     }
 
-    /// Returns whether requests with other credentials can be distinguished from this one: an
-    /// account is named, or neither an `Authentication` nor the session adds credentials later.
+    /// Returns whether this request can be distinguished from requests with other credentials. It
+    /// can if an account is named, or if neither an `Authentication` nor the session adds
+    /// credentials later.
     private func hasKnownCredentials() -> Bool {
         guard account == nil else { return true }
         if next.isFollowed(by: Authentication.self) {
@@ -115,7 +116,7 @@ struct CacheExchange: Sendable {
         return false
     }
 
-    /// A Boolean value that indicates whether the session may add credentials to the request.
+    /// Whether the session may add credentials to the request.
     var sessionAddsCredentials: Bool {
         URL(string: url).map(next.sessionAddsCredentials) ?? true
     }
@@ -145,8 +146,8 @@ struct CacheExchange: Sendable {
         return stored
     }
 
-    /// - Parameter load: Sends the request to the server, with the validators of the stored
-    ///   response if there is one.
+    /// - Parameter load: Sends the request to the server. Its argument is the stored response, if
+    ///   there is one.
     private func respond(_ load: (CachedResponse?) async throws -> Response) async throws -> Response {
         let isPassing = try !isSameAccount() || !hasKnownCredentials() || isOfCondition()
         let stored = isPassing || demands.mode == .reload && request.method != .HEAD ? nil : try await stored()
@@ -184,21 +185,23 @@ struct CacheExchange: Sendable {
         }
     }
 
-    /// Returns the stored response without a body that is in a file, or 304 if the request's own
-    /// condition requires it.
+    /// Returns the stored response, or a 304 response if the request's own condition requires it. A
+    /// body that is in a file is not included.
     private func response(from stored: CachedResponse, at now: Date) throws -> Response? {
         if isKnown(stored, at: now) { return stored.notModified(url: url, at: now) }
         try checkSize(stored)
         return stored.response(url: url, hasBody: request.method != .HEAD, at: now)
     }
 
-    /// Returns a response with a stored body that is in a file, as a stream.
+    /// Returns the response with its stored body as a stream if the body is in a file. Otherwise,
+    /// returns the response unchanged.
     func adding(_ body: CachedBody, to response: Response) -> Response {
         guard case .file(_, let file?) = body, request.method != .HEAD, response.status != 304 else { return response }
         return next.streaming(response, from: file, for: request)
     }
 
-    /// Returns whether the request's own condition evaluates to 304 (RFC 9111, section 4.3.2).
+    /// Returns whether the request's own condition results in a 304 response (RFC 9111, section
+    /// 4.3.2).
     private func isKnown(_ stored: CachedResponse, at now: Date) -> Bool {
         guard stored.isSuccess else { return false }
         if let list = request.headers[.ifNoneMatch] { return EntityTag.isListed(stored.eTag, in: list) }
@@ -208,7 +211,7 @@ struct CacheExchange: Sendable {
         return modified <= since
     }
 
-    /// Applies the limit for received responses to a stored one.
+    /// Applies the size limit for received responses to a stored response.
     func checkSize(_ stored: CachedResponse) throws {
         let maximum = request.options.bodyMaximum
         guard request.method != .HEAD, stored.body.count > maximum else { return }
@@ -233,7 +236,7 @@ struct CacheExchange: Sendable {
     /// section 4.4).
     private func unsafe() async throws -> Response {
         let result = await next.result(of: request)
-        // Also those of redirects that were followed.
+        // The received heads include those of followed redirects.
         let count = cache.invalidateGroups(in: next.receivedHeads, account, clock)
         if count > 0 { next.record(.cache, "invalidated groups: \(count)") }
         let response = try result.get()

@@ -2,10 +2,10 @@ import WebServiceCore
 import WebServiceStorage
 
 /// A request that is in flight until this object is deallocated. Its response must not restore an
-/// entry removed in the meantime.
+/// entry that was removed in the meantime.
 final class CacheFlight: Sendable {
     private let key: StorageKey
-    /// The number of removals when the request started.
+    /// The number of removals before the request started.
     private let start: UInt64
     private let cache: ResponseCache
 
@@ -15,8 +15,7 @@ final class CacheFlight: Sendable {
         self.cache = cache
     }
 
-    /// A Boolean value that indicates whether the responses under the key have been removed since
-    /// the request started.
+    /// Whether the responses under the key have been removed since the request started.
     var isOvertaken: Bool { cache.isOvertaken(key, since: start) }
 
     deinit { cache.endFlight(key) }
@@ -44,7 +43,7 @@ extension ResponseCache {
         state.withLock { $0.flights[key].map { $0.removal > start } ?? false }
     }
 
-    /// - Parameter key: The key that was removed, or `nil` for all.
+    /// - Parameter key: The key whose responses were removed, or `nil` for all keys.
     func overtake(_ key: StorageKey?) {
         state.withLock { state in
             state.removals += 1
@@ -54,7 +53,8 @@ extension ResponseCache {
         }
     }
 
-    /// - Returns: Whether the validation may begin, because none is in progress for the key.
+    /// - Returns: Whether the validation may begin. It may not if one is already in progress for
+    ///   the key.
     func beginValidation(_ key: StorageKey) -> Bool {
         state.withLock { $0.validations.insert(key).inserted }
     }

@@ -5,16 +5,17 @@ import WebServiceStorage
 
 /// The groups of responses (RFC 9875), and the entries that invalidate them.
 ///
-/// An entry contains the date of the invalidation, and is stored in the same storage as the grouped
-/// responses. A storage that evicts the least recently used entries removes it after these
-/// responses, because it is stored later and read whenever one of them is read. All responses whose
-/// requests were sent before that date are invalid, including those that arrive later.
+/// An entry contains the date of the invalidation and is stored in the same storage as the
+/// responses of the group. All responses whose requests were sent before that date are invalid,
+/// including those that arrive later. A storage that evicts the least recently used entries removes
+/// this entry after those responses, because the entry is stored later and is read whenever one of
+/// the responses is read.
 enum CacheGroups {
-    /// The maximum number of groups in a field. A response with more is not stored, and one that
-    /// invalidates more invalidates all groups of its origin.
+    /// The maximum number of groups in a field. A response that belongs to more groups is not
+    /// stored. A response that invalidates more groups invalidates all groups of its origin.
     static let maximumCount = 128
 
-    /// Returns the members of a field that is a list of strings; any other field is ignored.
+    /// Returns the members of a field that is a list of strings, or no members for any other field.
     static func names(in field: String?) -> Set<String> {
         guard let members = StructuredField.list(parsing: field ?? "") else { return [] }
         let names = members.compactMap { $0.item?.value.string }
@@ -49,23 +50,23 @@ extension CachedResponse {
 extension ResponseCache {
     /// Invalidates the stored responses of a group, for one origin and the current account.
     ///
-    /// A response belongs to the groups that its field `Cache-Groups` names (RFC 9875). The
-    /// responses to requests that were sent before the call are invalid, including those that
-    /// arrive later. Values in a ``GroupedStorage`` of this cache are included.
+    /// A response belongs to the groups that its `Cache-Groups` field names (RFC 9875). The
+    /// responses to requests that were sent before the call become invalid, including those that
+    /// arrive later. The same applies to the values in every ``GroupedStorage`` of this cache.
     ///
     /// - Parameters:
-    ///   - group: The name of the group. Letter case is significant.
-    ///   - url: Any URL of the origin. A URL without an origin has no stored responses.
+    ///   - group: The name of the group, which is case-sensitive.
+    ///   - url: Any URL of the origin. If the URL has no origin, the call does nothing.
     /// - Throws: The same errors as ``remove(_:)``.
     public func invalidate(group: String, for url: URL) async throws {
         guard let origin = Origin(url) else { return }
         let key = CacheGroups.key(group, origin, account())
-        // The dates of the stored responses are those of this clock.
+        // The dates of the stored responses are from this clock.
         let clock = clock ?? state.withLock { $0.clock } ?? .system
         try await order.makeChange(key, clock) { [self] in try await storeInvalidation(key, clock).get() }
     }
 
-    /// Invalidates the groups that the responses to unsafe requests name (RFC 9875, section 3).
+    /// Invalidates the groups that responses to unsafe requests name (RFC 9875, section 3).
     ///
     /// - Returns: The number of groups.
     func invalidateGroups(
@@ -83,8 +84,8 @@ extension ResponseCache {
                     ? [CacheGroups.key(nil, origin, account)] : names.map { CacheGroups.key($0, origin, account) })
         }
         for key in keys {
-            // The date is read when the change is made, because one change replaces those beyond
-            // the limit of pending changes.
+            // The date is read when the change is made, because one change replaces several if too
+            // many are pending.
             let work: @Sendable () async -> Void = { [self] in _ = await storeInvalidation(key, clock) }
             do throws(WebServiceError) { try order.change(key, orElse: work, work) } catch {
                 report(.store, key, error)
@@ -105,10 +106,10 @@ extension ResponseCache {
         return result
     }
 
-    /// Returns whether one of several groups was invalidated at or after the time of a request.
+    /// Returns whether at least one of the groups was invalidated when or after a request was sent.
     ///
-    /// - Parameter order: The order of pending changes to wait for; `nil` within a change, which
-    ///   must not wait for another.
+    /// - Parameter order: The order of pending changes to wait for. It is `nil` within a change,
+    ///   which must not wait for another change.
     func isInvalidated(
         _ groups: Set<String>, of origin: Origin?, _ accounts: Set<String?>, requestTime: Date,
         in storage: any ResponseStorage, after order: StorageOrder?

@@ -1,26 +1,26 @@
 import Foundation
 import WebServiceCore
 
-/// The requests for one URL that a stored response matches, as a hash of their field values that is
-/// keyed with a random salt. The values are not stored.
+/// The requests for one URL that a stored response matches. A selection does not contain the field
+/// values of these requests, but a hash of the values that is keyed with a random salt.
 struct CacheSelection: Sendable, Hashable {
     /// The lowercase names of the request fields in `Vary`, sorted, without duplicates.
     let names: [String]
     /// The request fields that are compared in addition to those in `Vary`.
     let scope: Scope
-    /// The key of the fingerprint, which differs between stored responses.
+    /// The key of the fingerprint, which is different for each stored response.
     let salt: Data
     /// The HMAC-SHA256 of the names and values of the compared fields.
     let fingerprint: Data
-    /// Whether the responses are those to QUERY requests with one content.
+    /// Whether the response is for a QUERY request, whose content is part of the fingerprint.
     let isOfQuery: Bool
 
     enum Scope: UInt64, Sendable {
-        /// No further fields: the account separates the requests.
+        /// No further fields, because the account distinguishes the requests.
         case account
-        /// Fields with credentials. `Cache-Control: public` declares all others harmless.
+        /// Fields with credentials. `Cache-Control: public` declares that no other field matters.
         case credentials
-        /// All fields except those in ``harmlessFields``.
+        /// Fields with credentials, and all other fields except those in ``harmlessFields``.
         case unknown
     }
 
@@ -36,7 +36,7 @@ struct CacheSelection: Sendable, Hashable {
     }
 
     /// - Parameter request: The request with the fields that are sent, including cookies.
-    /// - Throws: The reason why the response matches no other request.
+    /// - Throws: The reason why the response could not match any other request.
     init(of headers: Headers, to request: Request, account: String?) throws(CacheRefusal) {
         let members = Set(headers.values(for: "Vary").flatMap(Self.members))
         guard !members.contains("*") else { throw CacheRefusal("Vary is *") }
@@ -56,8 +56,7 @@ struct CacheSelection: Sendable, Hashable {
         fingerprint == Self.fingerprint(of: request, names, scope, salt: salt)
     }
 
-    /// Returns the nonempty members of a list in lower case (RFC 9110, section 5.6.1). A member
-    /// that is not a field name makes the list malformed.
+    /// Returns the nonempty members of a list in lower case (RFC 9110, section 5.6.1).
     private static func members(_ list: String) -> [String] {
         list.utf8.split(separator: UInt8(ascii: ",")).compactMap { member in
             let name = ASCII.trimmed(member)
@@ -65,15 +64,15 @@ struct CacheSelection: Sendable, Hashable {
         }
     }
 
-    /// Standard request fields that describe the client and the exchange, not the user. A server
-    /// whose response depends on one of them names it in `Vary`.
+    /// Common request fields that describe the client and the exchange, not the user. A server
+    /// whose response depends on one of these fields names the field in `Vary`.
     static let harmlessFields: Set<String> = [
         "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "date", "dnt",
         "if-modified-since", "if-none-match", "origin", "pragma", "priority", "referer", "request-id", "save-data",
         "sec-gpc", "traceparent", "tracestate", "user-agent", "x-correlation-id", "x-request-id",
     ]
 
-    /// Returns the lowercase names of the fields of a request that a scope compares.
+    /// Returns the lowercase names of the request fields that are compared in a scope.
     static func fields(of request: Request, in scope: Scope) -> Set<String> {
         let names = Set(request.headers.map { $0.name.asciiLowercased() })
         switch scope {
@@ -104,8 +103,9 @@ struct CacheSelection: Sendable, Hashable {
         return Data(SHA2.sha256.authenticationCode(of: bytes, key: salt))
     }
 
-    /// Lists of languages, codings and character sets are case-insensitive, and whitespace in them
-    /// is insignificant. In other fields, only leading and trailing whitespace is insignificant.
+    /// Returns a field value without insignificant differences. Lists of languages, codings and
+    /// character sets are case-insensitive, and whitespace in them is insignificant. In other
+    /// fields, only leading and trailing whitespace is insignificant.
     private static func normalised(_ value: String, of name: String) -> [UInt8] {
         if ["accept-language", "accept-encoding", "accept-charset"].contains(name) {
             return value.utf8.filter { !ASCII.isSpaceOrTab($0) }.map(ASCII.lowercased)
@@ -114,8 +114,8 @@ struct CacheSelection: Sendable, Hashable {
     }
 }
 
-/// The content of a QUERY request, which selects its responses (RFC 10008, section 2.7): a hash of
-/// the body and of its media type and content coding.
+/// The content of a QUERY request, which selects the stored responses (RFC 10008, section 2.7). The
+/// value is a hash of the body, its media type and its content coding.
 enum QueryContent: RequestTagKey {
     static var defaultValue: Data? { nil }
 

@@ -13,7 +13,7 @@ enum CachedBody: Sendable {
 
     /// A body in memory.
     case data(Data)
-    /// A body in a file, which is open if the body is needed.
+    /// A body in a file. The file is open if the body is needed.
     case file(File, StoredBody?)
 
     var count: Int64 {
@@ -23,24 +23,24 @@ enum CachedBody: Sendable {
         }
     }
 
-    /// The bytes; empty for a file.
+    /// The bytes of a body in memory; empty for a body in a file.
     var data: Data { if case .data(let data) = self { data } else { Data() } }
 
-    /// The file; `nil` for a body in memory.
+    /// The file of the body; `nil` for a body in memory.
     var file: File? { if case .file(let file, _) = self { file } else { nil } }
 }
 
-/// Bodies in files.
+/// Access to bodies in files.
 extension ResponseCache {
-    /// Returns a stored body in the form in which a request needs it: an open file for a stream,
-    /// and the bytes for any other request, within the limit of the request.
+    /// Returns a stored body in the form that a request needs: an open file for a stream, and the
+    /// bytes for any other request if they are within the request's limit.
     ///
-    /// - Returns: `nil` if the file is missing or damaged, or the disk does not respond.
+    /// - Returns: `nil` if the file is missing or damaged, or if the disk does not respond.
     func opened(_ body: CachedBody, for request: Request, isStreamed: Bool, _ clock: TaskClock) async -> CachedBody? {
         guard let file = body.file, request.method != .HEAD else { return body }
         guard let bodies else { return nil }
         let isRead = !isStreamed && file.count <= request.options.bodyMaximum
-        let opened = try? await clock.storageValue { () -> CachedBody? in  // the request is sent instead
+        let opened = try? await clock.storageValue { () -> CachedBody? in  // on failure, the request is sent
             guard let body = await bodies.open(file) else { return nil }
             guard isRead else { return .file(file, body) }
             return .data(try await BlockingQueue("WebService.StoredBody").result { try body.content() })

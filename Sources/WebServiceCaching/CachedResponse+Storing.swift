@@ -4,13 +4,13 @@ import WebServiceCore
 extension CachedResponse {
     /// Creates the stored form of a response to a GET or QUERY request (RFC 9111, section 3).
     ///
-    /// - Throws: The reason why the response must not be stored or could match no request.
+    /// - Throws: The reason why the response must not be stored or could not match any request.
     init(
         _ response: Response, to request: Request, account: String?, requestTime: Date, responseTime: Date
     ) throws(CacheRefusal) {
         let headers = response.headers
         let status = response.status
-        // A response after a redirect belongs to another URL.
+        // After a redirect, the response belongs to a different URL.
         guard response.isHTTP else { throw CacheRefusal("the response is not an HTTP response") }
         guard response.bodyFailure == nil else { throw CacheRefusal("the body is incomplete") }
         guard response.redirects.isEmpty else { throw CacheRefusal("the response came after a redirect") }
@@ -22,9 +22,9 @@ extension CachedResponse {
             requestTime: requestTime, responseTime: responseTime, selection: selection)
     }
 
-    /// Returns the selection of the requests that a response with these fields matches.
+    /// Returns the selection of the requests that a response with these header fields matches.
     ///
-    /// - Throws: The reason why the response must not be stored or could match no request.
+    /// - Throws: The reason why the response must not be stored or could not match any request.
     static func selection(
         _ status: Int, _ headers: Headers, to request: Request, account: String?
     ) throws(CacheRefusal) -> CacheSelection {
@@ -46,11 +46,12 @@ extension CachedResponse {
         return try CacheSelection(of: headers, to: request, account: account)
     }
 
-    /// Returns the response updated by a 304 or by the response to a HEAD request (RFC 9111,
-    /// section 3.2): every received field replaces the stored one.
+    /// Returns the response updated by a 304 response or by the response to a HEAD request (RFC
+    /// 9111, section 3.2).
     ///
-    /// The body is stored decoded, so `Content-Encoding`, `Content-Range` and `Content-Length`
-    /// remain unchanged. Age and date are those of the received response.
+    /// The received fields replace the stored fields. The exceptions are `Content-Encoding`,
+    /// `Content-Range` and `Content-Length`, which remain unchanged because the body is stored
+    /// decoded. The age and the date are those of the received response.
     func freshened(by response: Response, requestTime: Date, responseTime: Date) -> CachedResponse? {
         let news = response.headers
         guard news.allSatisfy(Self.canBeWritten) else { return nil }
@@ -58,7 +59,7 @@ extension CachedResponse {
         let added = Self.stored(news, responseTime).filtered { !kept.contains(Headers.Name($0.name)) }
         let replaced = Set(added.map { Headers.Name($0.name) }).union(["Age"])
         var updated = self
-        // The received directives may name other fields that must not be stored.
+        // The received directives may name further fields that must not be stored.
         updated.headers = Self.stored(
             headers.filtered { !replaced.contains(Headers.Name($0.name)) }.adding(added), responseTime)
         updated.requestTime = requestTime
@@ -66,8 +67,8 @@ extension CachedResponse {
         return updated
     }
 
-    /// Returns the fields that are stored (RFC 9111, section 3.1), with a `Date` (RFC 9110, section
-    /// 6.6.1).
+    /// Returns the fields that are stored (RFC 9111, section 3.1). A missing `Date` is added (RFC
+    /// 9110, section 6.6.1).
     private static func stored(_ headers: Headers, _ responseTime: Date) -> Headers {
         let control = CacheControl(headers.values(for: .cacheControl))
         let named = headers.values(for: "Connection").flatMap(CacheControl.names) + control.fields("no-cache")
@@ -84,20 +85,20 @@ extension CachedResponse {
         "Transfer-Encoding", "Upgrade", "Set-Cookie",
     ]
 
-    /// The status codes that RFC 9110, section 15, defines.
+    /// The final status codes that RFC 9110, section 15, defines, except 206 and 304.
     private static let understoodStatuses = Set(200...205).union(300...303).union([305, 307, 308]).union(400...417)
         .union([421, 422, 426])
         .union(500...505)
 
-    /// Returns whether a field can be serialized in a response head and parsed again.
+    /// Returns whether a field can be written to a response head and parsed again.
     private static func canBeWritten(_ field: Headers.Field) -> Bool {
         ASCII.isToken(field.name.utf8) && ASCII.isFieldValue(field.value.utf8)
     }
 }
 
 extension CachedResponse {
-    /// Returns the stored response as a response from the cache (RFC 9111, section 5.1), without a
-    /// body that is in a file.
+    /// Returns the stored response as one from the cache (RFC 9111, section 5.1). A body that is in
+    /// a file is not included.
     ///
     /// - Parameters:
     ///   - url: The request URL.
@@ -110,8 +111,8 @@ extension CachedResponse {
             status: status, headers: headers, body: hasBody ? body.data : Data(), url: url, source: .cache, age: age)
     }
 
-    /// Returns the stored response after its validation by the server, without a body that is in a
-    /// file.
+    /// Returns the stored response after the server has validated it. A body that is in a file is
+    /// not included.
     func revalidatedResponse(by validation: Response, url: String) -> Response? {
         var response = Self.response(
             status: status, headers: headers, body: body.data, url: url, source: .revalidated, age: initialAge)
@@ -120,8 +121,8 @@ extension CachedResponse {
         return response
     }
 
-    /// Returns 304 for a request whose own condition the stored response meets (RFC 9110, section
-    /// 15.4.5), without the fields that describe a body.
+    /// Returns a 304 response for a request whose own condition the stored response meets, without
+    /// the fields that describe a body (RFC 9110, section 15.4.5).
     func notModified(url: String, at now: Date) -> Response? {
         var response = self
         response.status = 304

@@ -4,10 +4,10 @@ import WebServiceCore
 /// A response as a ``ResponseCache`` stores it.
 struct CachedResponse: Sendable {
     var status: Int
-    /// The header fields without `Set-Cookie` and without those of the connection.
+    /// The header fields, except `Set-Cookie` and the fields of the connection.
     var headers: Headers
     var body: CachedBody
-    /// The date at which the request, or the last validation request, was sent.
+    /// The date at which the request or the last validation request was sent.
     var requestTime: Date
     /// The date at which the response was received.
     var responseTime: Date
@@ -15,8 +15,8 @@ struct CachedResponse: Sendable {
     /// The origin of the request; several origins may share a key (`urlKey`).
     var origin: Origin?
 
-    /// A Boolean value that indicates whether conditions apply, both those from its validators and
-    /// the request's own (RFC 9110, sections 13.2.1 and 15.4.5).
+    /// Whether conditions apply to the response: conditions with its validators and the request's
+    /// own conditions (RFC 9110, sections 13.2.1 and 15.4.5).
     var isSuccess: Bool { (200..<300).contains(status) }
 
     var control: CacheControl { CacheControl(headers.values(for: .cacheControl)) }
@@ -52,29 +52,29 @@ struct CachedResponse: Sendable {
         return min(max(0, date.timeIntervalSince(modified)) / 10, Self.longestGuess)
     }
 
-    /// Returns whether the response is to be used rather than another one for the same request (RFC
-    /// 9111, section 4): its date is later, and it was not requested earlier, because a server may
-    /// set its clock back.
+    /// Returns whether the response must be used instead of another response to the same request
+    /// (RFC 9111, section 4). The date of this response must be later. Its request must also not
+    /// have been sent earlier, because a server may set its clock back.
     func isNewer(than other: CachedResponse) -> Bool { date > other.date && requestTime >= other.requestTime }
 
     /// The `Date` of the response. Defaults to the date at which it was received.
     private var date: Date { headers["Date"].flatMap { HTTPDate.parse($0, now: responseTime) } ?? responseTime }
 
-    /// The first member of `Age`, or 0 if that is not a number.
+    /// The first member of `Age` in seconds, or 0 if it is not a number.
     private var statedAge: TimeInterval {
         let first = (headers["Age"] ?? "").utf8.prefix { $0 != UInt8(ascii: ",") }
         return CacheControl.seconds(String(decoding: ASCII.trimmed(first), as: UTF8.self)) ?? 0
     }
 
-    /// The status codes that are heuristically cacheable (RFC 9110, section 15.1), without 206.
+    /// The status codes that are heuristically cacheable (RFC 9110, section 15.1), except 206.
     static let heuristicStatuses: Set<Int> = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
 
-    /// Returns whether a response with a status may be stored.
+    /// Returns whether a response with the given status may be stored.
     ///
     /// Neither 206 nor 304 contains the complete representation. Errors that another attempt, other
-    /// credentials or time can resolve are not stored, so that a retry or a refreshed token reaches
-    /// the server, and a stored representation is retained for `stale-if-error`. For 428, 429, 431
-    /// and 511, RFC 6585 requires this.
+    /// credentials or time can resolve are not stored. A retry or a request with a refreshed token
+    /// therefore reaches the server, and a stored representation is retained for `stale-if-error`.
+    /// RFC 6585 forbids storing responses with status 428, 429, 431 and 511.
     static func isStorable(_ status: Int) -> Bool {
         switch status {
         case 206, 304, 401, 403, 407, 408, 421, 425, 428, 429, 431, 500, 502...511: false
@@ -85,7 +85,7 @@ struct CachedResponse: Sendable {
     /// The longest heuristic freshness lifetime: one week.
     static let longestGuess: TimeInterval = 7 * 86_400
 
-    /// The entity tag, or `nil` if it is invalid: `*` sent as a condition would match any
+    /// The entity tag, or `nil` if it is invalid. For example, `*` as a condition would match any
     /// representation.
     var eTag: String? { usable("ETag").flatMap { EntityTag.isValid($0) ? $0 : nil } }
     /// The value of `Last-Modified`, or `nil` if it is not a date.
@@ -93,20 +93,20 @@ struct CachedResponse: Sendable {
         usable("Last-Modified").flatMap { HTTPDate.parse($0, now: responseTime) == nil ? nil : $0 }
     }
 
-    /// Returns the value of a field if it can be sent as a condition.
+    /// Returns the value of a field, or `nil` if it cannot be sent as a condition.
     private func usable(_ name: Headers.Name) -> String? {
         headers[name].flatMap { !$0.isEmpty && $0.utf8.count <= Request.maximumHeaderValueLength ? $0 : nil }
     }
 
-    /// Returns whether the response is a redirect that `request` follows; its target must then be
-    /// requested.
+    /// Returns whether the response is a redirect that `request` follows. In that case, its target
+    /// must be requested.
     func isRedirect(for request: Request) -> Bool {
         request.options.redirectPolicy.followsRedirects && [301, 302, 303, 307, 308].contains(status)
             && headers[.location] != nil
     }
 }
 
-/// The comparison of entity tags (RFC 9110, section 8.8.3.2) byte by byte, because `String`
+/// Comparisons of entity tags (RFC 9110, section 8.8.3.2). They compare bytes, because `String`
 /// equality includes canonical equivalence.
 enum EntityTag {
     /// Returns whether a string is an entity tag (RFC 9110, section 8.8.3).
@@ -116,8 +116,8 @@ enum EntityTag {
             && bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\"") }
     }
 
-    /// Returns whether a response with the tag `new` describes a stored one with the tag `old` (RFC
-    /// 9111, section 4.3.4): a strong tag describes only the same strong tag.
+    /// Returns whether a response with the tag `new` describes a stored response with the tag `old`
+    /// (RFC 9111, section 4.3.4). A strong tag describes only the same strong tag.
     static func describes(_ new: String, _ old: String) -> Bool {
         isWeak(new) ? matchesWeakly(old, new) : old.utf8.elementsEqual(new.utf8)
     }
@@ -126,7 +126,7 @@ enum EntityTag {
     private static func isWeak(_ tag: String) -> Bool { tag.utf8.starts(with: "W/".utf8) }
     private static func opaque(_ tag: String) -> Substring.UTF8View { tag.utf8.dropFirst(isWeak(tag) ? 2 : 0) }
 
-    /// Returns whether `If-None-Match` contains the tag or is `*`.
+    /// Returns whether an `If-None-Match` value contains the tag or is `*`.
     static func isListed(_ tag: String?, in list: String) -> Bool {
         let list = ASCII.trimmed(list.utf8)
         guard !list.elementsEqual("*".utf8) else { return true }
@@ -134,7 +134,7 @@ enum EntityTag {
         return tags(list).contains { matchesWeakly($0, tag) }
     }
 
-    /// Splits a list of entity tags, which may themselves contain commas.
+    /// Splits a list of entity tags. The tags may contain commas.
     private static func tags(_ list: Substring.UTF8View) -> [String] {
         var tags: [[UInt8]] = [[]]
         var isQuoted = false

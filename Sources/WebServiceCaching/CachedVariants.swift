@@ -2,29 +2,30 @@ import Foundation
 import WebServiceCore
 import WebServiceStorage
 
-/// The responses stored for one URL and one account, one per selection.
+/// The responses stored for one URL and one account, one response per selection.
 struct CachedVariants: Sendable {
-    /// The maximum number of responses to GET, and that of responses to QUERY. When it is exceeded,
-    /// those stored first are removed.
+    /// The maximum number of responses for each of the methods GET and QUERY. When it is exceeded,
+    /// the responses that were stored first are removed.
     static let maximumCount = 8
 
     /// The responses in the order in which they were stored.
     private(set) var responses: [CachedResponse] = []
 
-    /// The numbers of insertions and of responses removed because there were too many. They are not
-    /// serialized.
+    /// The number of insertions, and the number of responses that were removed because there were
+    /// too many. Neither is serialized.
     private(set) var changes = (insertions: 0, evictions: 0)
 
-    /// The names of the files with bodies.
+    /// The names of the files that contain bodies.
     var files: Set<String> { Set(responses.compactMap(\.body.file?.name)) }
 
-    /// Returns the response that matches a request; if several match, the one stored last.
+    /// Returns the response that matches a request. If several responses match, returns the one
+    /// that was stored last.
     func match(_ request: Request) -> CachedResponse? {
         responses.last { $0.selection.matches(request) }
     }
 
-    /// Inserts a response in place of those that match the same request, unless one of these is
-    /// newer.
+    /// Inserts a response and removes the responses that match the same request. Does nothing if
+    /// the matching response is newer.
     mutating func insert(_ response: CachedResponse, for request: Request) {
         if let stored = match(request), stored.isNewer(than: response) { return }
         remove(for: request)
@@ -37,7 +38,7 @@ struct CachedVariants: Sendable {
         remove(at: Set(alike.prefix(alike.count - Self.maximumCount)))
     }
 
-    /// Removes the responses with certain positions.
+    /// Removes the responses at the given positions.
     mutating func remove(at positions: Set<Int>) {
         responses = responses.indices.filter { !positions.contains($0) }.map { responses[$0] }
     }
@@ -49,11 +50,12 @@ struct CachedVariants: Sendable {
 }
 
 /// The serialized form: a signature, the key, the responses, and a checksum (XXH64) of all
-/// preceding bytes. Numbers are little-endian; strings and bytes are preceded by their length.
+/// preceding bytes. Numbers are little-endian. Strings and byte sequences are preceded by their
+/// length.
 extension CachedVariants {
     private static let mark = Array("WSC3".utf8)
-    /// The signature of an entry with files: each body is followed by the name and the size of its
-    /// file, which are an empty string and 0 if there is none.
+    /// The signature of an entry with files. Each body is followed by the name and the size of its
+    /// file, or by an empty string and 0 if it has no file.
     private static let markWithFiles = Array("WSC4".utf8)
 
     func data(for key: StorageKey) -> Data {
@@ -87,7 +89,7 @@ extension CachedVariants {
         return writer.data
     }
 
-    /// - Returns: `nil` for anything other than what ``data(for:)`` returns for the same key.
+    /// - Returns: `nil` if `data` is not a result of ``data(for:)`` for the same key.
     init?(_ data: Data, for key: StorageKey) {
         guard data.count >= Self.mark.count + 8 else { return nil }
         let content = data.dropLast(8)
@@ -145,7 +147,7 @@ struct EntryReader {
         return Date(timeIntervalSince1970: seconds)
     }
 
-    /// Returns bytes of a known length that do not share memory with the entry.
+    /// Returns a byte sequence of a known length that does not share memory with the entry.
     mutating func bytes(count: Int) -> Data? {
         bytes().flatMap { $0.count == count ? Data(Array($0)) : nil }
     }

@@ -2,43 +2,44 @@ import Foundation
 import WebServiceCore
 public import WebServiceStorage
 
-/// A storage of typed requests whose values become invalid with their cache groups (RFC 9875).
+/// A storage of typed requests whose values become invalid together with their cache groups (RFC
+/// 9875).
 ///
 /// ```swift
 /// let cache = ResponseCache(storage: MemoryStorage())
 /// service.interceptors = [cache]
 /// service.storages = [GroupedStorage(try FileStorage(folder: folder), of: cache)]
 /// ```
-/// A value is stored with the groups in the field `Cache-Groups` of its response. When the cache
-/// invalidates one of these groups, because of the field `Cache-Group-Invalidation` of a response
-/// or with ``ResponseCache/invalidate(group:for:)``, the value counts as absent. An invalidation
-/// applies if its account is that of the value, or the account that the cache had when the value
-/// was stored.
+/// A value is stored with the groups in the `Cache-Groups` field of its response. When the cache
+/// invalidates one of these groups, the value counts as absent. The cache does this when it
+/// receives a response with the field `Cache-Group-Invalidation`, or in
+/// ``ResponseCache/invalidate(group:for:)``. An invalidation applies if its account is the account
+/// of the value, or the account that the cache had when the value was stored.
 ///
-/// The entries and the invalidations are stored in the other storage. The data of an entry with
-/// groups begins with the groups. Create one `GroupedStorage` for each storage, and reuse it.
+/// The entries and the invalidations are stored in the underlying storage. The data of an entry
+/// with groups begins with the groups. Create one `GroupedStorage` for each storage, and reuse it.
 public struct GroupedStorage: ResponseStorage {
     private let storage: any ResponseStorage
     private let cache: ResponseCache
 
-    /// Creates a storage over another one.
+    /// Creates a storage on top of another storage.
     ///
     /// - Parameters:
-    ///   - storage: The storage of the entries.
-    ///   - cache: The cache whose invalidations apply. It retains `storage`.
+    ///   - storage: The underlying storage.
+    ///   - cache: The cache whose invalidations apply. The cache retains `storage`.
     public init(_ storage: any ResponseStorage, of cache: ResponseCache) {
         self.storage = storage
         self.cache = cache
         cache.state.withLock { $0.groupedStorages.append(storage) }
     }
 
-    /// The classifications of the other storage.
+    /// The classifications of the underlying storage.
     public var classifications: Set<DataClassification>? { storage.classifications }
 
-    /// Returns whether the other storage supports a request.
+    /// Returns whether the underlying storage supports a request.
     public func supports(_ request: any StorableRequest) -> Bool { storage.supports(request) }
 
-    /// Returns the entry for a key, or `nil` if there is none or one of its groups is invalid.
+    /// Returns the entry for a key, or `nil` if there is no entry or one of its groups is invalid.
     public func entry(for key: StorageKey) async throws -> StorageEntry? {
         guard var entry = try await storage.entry(for: key) else { return nil }
         guard let (grouping, content) = Grouping.separated(from: entry.content) else { return entry }
@@ -54,11 +55,11 @@ public struct GroupedStorage: ResponseStorage {
             requestTime: grouping.requestTime, in: storage, after: order)
     }
 
-    /// Stores an entry, with the groups of its response. If one of them was invalidated after the
-    /// request was sent, the entry for the key is removed instead.
+    /// Stores an entry with the groups of its response. If one of the groups was invalidated after
+    /// the request was sent, the existing entry for the key is removed instead.
     ///
-    /// - Throws: `WebServiceError.Code.storage` if there are more than 128 groups; and any error of
-    ///   the other storage. The previous entry remains.
+    /// - Throws: `WebServiceError.Code.storage` if the response belongs to more than 128 groups, in
+    ///   which case the previous entry remains, or any error of the underlying storage.
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         var entry = entry
         if let (field, url, date) = entry.groups.take(), let origin = Origin(url) {
@@ -83,20 +84,23 @@ public struct GroupedStorage: ResponseStorage {
     }
 
     private static let tooManyGroups = WebServiceError(
-        .storage, "the response belongs to more than \(CacheGroups.maximumCount) cache groups and is not stored")
+        .storage,
+        "the response belongs to more than \(CacheGroups.maximumCount) cache groups and is not stored; name fewer "
+            + "groups in Cache-Groups")
 
     /// Removes the entry for a key.
     public func removeEntry(for key: StorageKey) async throws { try await storage.removeEntry(for: key) }
 
-    /// Removes all entries of the other storage.
+    /// Removes all entries of the underlying storage.
     public func removeAll() async throws { try await storage.removeAll() }
 
-    /// Removes the entries with a classification from the other storage.
+    /// Removes the entries with a classification from the underlying storage.
     public func removeEntries(of classification: DataClassification) async throws {
         try await storage.removeEntries(of: classification)
     }
 
-    /// Returns descriptions of the entries, including invalid ones. The sizes include the groups.
+    /// Returns descriptions of the entries, including invalid entries. The sizes include the
+    /// groups.
     public func summaries(after key: StorageKey?, limit: Int) async throws -> [StorageEntry.Summary] {
         var last = key
         while true {
@@ -109,11 +113,11 @@ public struct GroupedStorage: ResponseStorage {
 }
 
 extension GroupedStorage: ErasableStorage {
-    /// Erases the other storage.
+    /// Erases the underlying storage.
     package func erase() async throws { try await storage.eraseAll() }
 }
 
-/// The groups of a stored value, and the data that determines whether they are invalid.
+/// The groups of a stored value, and the data that is needed to determine whether they are invalid.
 private struct Grouping: Sendable {
     var groups: Set<String>
     var origin: String
@@ -128,7 +132,7 @@ private struct Grouping: Sendable {
 
     private static let mark = Array("WSG1".utf8)
 
-    /// Returns content that begins with a signature, the groups and their checksum.
+    /// Returns the content, preceded by a signature, the groups and their checksum.
     func joined(to content: StorageEntry.Content) -> StorageEntry.Content {
         switch content {
         case .raw(let data): .raw(bytes + data)
@@ -138,7 +142,7 @@ private struct Grouping: Sendable {
         }
     }
 
-    /// - Returns: `nil` for a content without groups.
+    /// - Returns: `nil` if the content has no groups.
     static func separated(from content: StorageEntry.Content) -> (Grouping, StorageEntry.Content)? {
         switch content {
         case .raw(let data): parse(data).map { ($0, .raw($1)) }

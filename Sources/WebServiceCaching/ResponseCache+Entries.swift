@@ -3,38 +3,41 @@ import WebServiceCore
 import WebServiceStorage
 
 extension ResponseCache {
-    /// A stored response in the list of a cache.
+    /// A stored response, as ``ResponseCache/entries`` lists it.
     public struct Entry: Sendable, Hashable {
-        /// The URL, or the key that the cache's `urlKey` returns for it.
+        /// The URL, or the key that the cache's `urlKey` closure returns for the URL.
         public let url: String
-        /// The account of the request; `nil` for no account.
+        /// The account of the request; `nil` if there was no account.
         public let account: String?
         /// The status code.
         public let status: Int
-        /// The lowercase names of the request fields that select the response (`Vary`), sorted.
+        /// The lowercase names of the request fields that select the response, from its `Vary`
+        /// field, sorted.
         public let vary: [String]
         /// The cache groups that the response belongs to (RFC 9875), sorted.
         public let groups: [String]
         /// The date at which the response was received or last validated.
         public let date: Date
-        /// The date until which the response is fresh; `nil` if the server has to validate it
-        /// before each use (`no-cache`).
+        /// The date until which the response is fresh; `nil` if the server must validate the
+        /// response before each use (`no-cache`).
         public let freshUntil: Date?
         /// The number of bytes of the body.
         public let byteCount: Int
     }
 
-    /// The stored responses of all accounts, except those of invalidated groups, in an order that
-    /// the storage defines.
+    /// The stored responses of all accounts, except those of invalidated groups. The storage
+    /// defines their order.
     ///
     /// ```swift
     /// for try await entry in cache.entries { print(entry.url, entry.byteCount) }
     /// ```
-    /// Each element is read when it is requested: at most the responses for one URL are in memory.
-    /// A response that is stored or removed during the iteration may be omitted or included. The
-    /// iteration ends with the error of the storage, or with `WebServiceError.Code.storage` if the
-    /// storage does not respond within 10 seconds or cannot list its entries
-    /// (`ResponseStorage.summaries(after:limit:)`). Reading does not count as use of the responses.
+    /// Each element is read when it is requested, so at most the responses for one URL are in
+    /// memory. A response that is stored or removed during the iteration may be omitted or
+    /// included. If the storage fails, the iteration throws its error. If the storage does not
+    /// respond within 10 seconds or cannot list its entries
+    /// (`ResponseStorage.summaries(after:limit:)`), the iteration throws
+    /// `WebServiceError.Code.storage`. If the storage is a `MemoryStorage`, a `FileStorage` or an
+    /// `SQLiteStorage`, reading does not count as a use of the responses.
     public var entries: AsyncThrowingStream<Entry, any Error> {
         let list = EntryList(self)
         return AsyncThrowingStream(unfolding: { try await list.next() })
@@ -46,13 +49,13 @@ private final class EntryList: Sendable {
     private struct State {
         /// The last key that the storage has listed.
         var last: StorageKey?
-        /// The keys to read, the last one first.
+        /// The keys to read, in reverse order.
         var keys: [StorageKey] = []
-        /// The entries to return, the last one first.
+        /// The entries to return, in reverse order.
         var entries: [ResponseCache.Entry] = []
     }
 
-    /// The number of keys that are listed at once.
+    /// The number of keys that the storage lists at once.
     private static let pageSize = 1_000
 
     private let cache: ResponseCache
@@ -80,7 +83,7 @@ private final class EntryList: Sendable {
 }
 
 extension ResponseCache {
-    /// Returns the stored responses without counting this as their use, if the storage permits it.
+    /// Returns the stored responses. If the storage permits, this does not count as a use of them.
     func unusedVariants(for key: StorageKey) async throws -> CachedVariants? {
         let stored =
             if let memory = storage as? MemoryStorage {

@@ -3,23 +3,24 @@ import WebServiceCore
 extension ResponseCache {
     /// The counts of a cache since its creation.
     ///
-    /// Every GET or HEAD request that does not bypass the cache is a hit, a revalidation or a miss,
-    /// including those that the cache sends in the background.
+    /// GET, HEAD and QUERY requests that do not bypass the cache count as hits, revalidations or
+    /// misses. This includes requests that the cache sends in the background.
     public struct Statistics: Sendable, Hashable {
-        /// The number of requests served with a stored response without validation, including stale
-        /// responses that their own directives or those of the request permit.
+        /// The number of requests that received a stored response without validation. This includes
+        /// stale responses whose use is permitted.
         public internal(set) var hits = 0
-        /// The number of requests served with a stored response after the server validated it.
+        /// The number of requests that received a stored response after the server had validated
+        /// it, or status 304 from the server.
         public internal(set) var revalidations = 0
-        /// The number of requests with a new response from the server, or with no response.
+        /// The number of requests that received a new response from the server, or no response.
         public internal(set) var misses = 0
-        /// The number of responses that were stored, including those that were updated by a
-        /// validation.
+        /// The number of stored responses, including those that a validation updated.
         public internal(set) var stores = 0
-        /// The number of responses that were removed because there were more than 8 for one URL
-        /// and method, and of bodies that were removed to meet the limit of the ``BodyFolder``.
+        /// The number of removed responses and bodies. Responses are removed when there are more
+        /// than 8 for one URL and method, and bodies are removed when the ``BodyFolder`` exceeds
+        /// its limit.
         ///
-        /// Responses that the storage removes to meet its limits are not included.
+        /// Responses that the storage removes to stay within its own limits are not included.
         public internal(set) var evictions = 0
         /// The number of failures of the storage.
         public internal(set) var storageFailures = 0
@@ -39,7 +40,7 @@ extension ResponseCache {
         }
     }
 
-    /// Counts responses that were stored.
+    /// Counts stored and evicted responses.
     func count(_ changes: (insertions: Int, evictions: Int)) {
         state.withLock { state in
             state.statistics.stores += changes.insertions

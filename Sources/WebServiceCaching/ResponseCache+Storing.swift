@@ -4,10 +4,11 @@ import WebServiceStorage
 
 /// Access to the storage.
 extension ResponseCache {
-    /// Waits for all earlier changes to a key, and then returns the stored response that matches a
+    /// Waits for all earlier changes to a key. Then returns the stored response that matches a
     /// request, and whether one of its groups was invalidated.
     ///
-    /// Returns none if the storage cannot be read or does not respond within its timeout.
+    /// Returns `nil` if no stored response matches, or if the storage cannot be read or does not
+    /// respond within its timeout.
     ///
     /// - Throws: `CancellationError`.
     func response(
@@ -28,7 +29,7 @@ extension ResponseCache {
         }
     }
 
-    /// Returns whether one of the groups of a stored response was invalidated.
+    /// Returns whether at least one group of a stored response was invalidated.
     func isInvalidated(
         _ stored: CachedResponse, _ account: String?, after order: StorageOrder?
     ) async throws -> Bool {
@@ -36,8 +37,8 @@ extension ResponseCache {
             stored.groups, of: stored.origin, [account], requestTime: stored.requestTime, in: storage, after: order)
     }
 
-    /// Removes the responses with an invalidated group. Stored again, they could outlast the entry
-    /// that invalidates them.
+    /// Removes the responses that belong to an invalidated group. If they were stored again, they
+    /// could outlast the entry that invalidates them.
     private func removeInvalidated(from variants: inout CachedVariants, _ key: StorageKey) async {
         var positions: Set<Int> = []
         for (position, response) in variants.responses.enumerated() {
@@ -63,14 +64,15 @@ extension ResponseCache {
         }
     }
 
-    /// Changes the stored responses after all earlier changes, unless the flight has been
-    /// overtaken. If too many changes are pending, the stored responses are removed instead.
+    /// Changes the stored responses after all earlier changes. If the flight has been overtaken,
+    /// the change is not made. If too many changes are pending, the stored responses are removed
+    /// instead.
     ///
     /// - Parameters:
     ///   - draft: The body that the change refers to. If it cannot be published, the change is not
-    ///     made. Defaults to `nil`: the body is in memory.
+    ///     made. Defaults to `nil`, which means that the body is in memory.
     ///   - onRefusal: Called with the reason why the draft cannot be published.
-    /// - Returns: Whether the change will be made.
+    /// - Returns: Whether the change has been scheduled.
     func update(
         _ key: StorageKey, _ flight: CacheFlight, at date: Date, with draft: BodyDraft? = nil,
         onRefusal: @escaping @Sendable (CacheRefusal) -> Void = { _ in },
@@ -94,7 +96,7 @@ extension ResponseCache {
         }
     }
 
-    /// Stores the responses for a key, or removes the entry if there are none.
+    /// Stores the responses for a key, or removes the entry if there are no responses.
     ///
     /// - Returns: The names of the files that the entry refers to.
     private func write(
@@ -118,7 +120,7 @@ extension ResponseCache {
         return []
     }
 
-    /// Removes the responses stored under a key. Responses to requests in flight are not stored.
+    /// Removes the responses stored for a key. Responses to requests in flight are not stored.
     func invalidate(_ key: StorageKey) {
         overtake(key)
         queue(.remove, key) { [self] in await erase(key) }
@@ -152,7 +154,7 @@ extension ResponseCache {
         bodies == nil ? [] : await read(key)?.files ?? []
     }
 
-    /// - Parameter key: The key to remove, or `nil` for all.
+    /// - Parameter key: The key whose responses are removed, or `nil` for all keys.
     func removal(of key: StorageKey?) async throws {
         overtake(key)
         try await order.makeChange(key, clock ?? .system) { [self] in
@@ -172,7 +174,7 @@ extension ResponseCache {
         }
     }
 
-    /// - Parameter other: The storage, unless it is that of the cache.
+    /// - Parameter other: The storage that failed, if it is not the storage of the cache.
     func report(
         _ operation: StorageEntry.Failure.Operation, _ key: StorageKey?, _ error: any Error,
         in other: (any ResponseStorage)? = nil

@@ -3,22 +3,22 @@ import WebServiceCore
 import WebSocketCodec
 
 extension Cassette {
-    /// A message of a WebSocket connection, or the Close frame of an endpoint.
+    /// A message of a WebSocket connection, or the Close frame of one of its endpoints.
     struct Frame: Codable, Sendable {
         enum Endpoint: String, Codable, Sendable {
             case client, server
         }
 
         var from: Endpoint
-        /// The code of a Close frame, or ``noCode``.
+        /// The code of a Close frame, or ``noCode``; `nil` for a message.
         var close: UInt16?
-        /// A text message, or the reason of a Close frame.
+        /// A text message, or the reason in a Close frame.
         var text: String?
         /// A binary message.
         var base64: Data?
 
-        /// The value that represents a Close frame without a code. It cannot be sent (RFC 6455,
-        /// section 7.4.1).
+        /// The value that represents a Close frame without a code. This value cannot be sent (RFC
+        /// 6455, section 7.4.1).
         static let noCode: UInt16 = 1005
     }
 }
@@ -35,8 +35,8 @@ extension Cassette.Frame {
         }
     }
 
-    /// The content; `nil` if it is invalid, which a damaged file or a `willRecord` closure can
-    /// cause.
+    /// The content; `nil` if it is invalid. A damaged file or a `willRecord` closure can cause
+    /// this.
     var content: CassetteSession.Exchange.Message.Content? {
         switch (close, text, base64) {
         case (nil, let text?, nil): return .message(.text(text))
@@ -56,7 +56,7 @@ extension Cassette.Frame {
 }
 
 extension WebSocketClosure {
-    /// The closure with a reason that is truncated to the length that a Close frame allows.
+    /// The closure with its reason truncated to the length that a Close frame allows.
     var shortened: WebSocketClosure {
         var (closure, bytes) = (self, Self.maximumReasonLength)
         closure.reason = String(
@@ -73,8 +73,8 @@ extension WebSocketMessage {
 }
 
 extension Cassette.Message {
-    /// Creates a message in the form of a body, whose media type determines how secrets are
-    /// recognized.
+    /// Creates a message whose body is the content of a WebSocket message. The media type
+    /// determines how secrets in the body are recognized.
     init(_ message: WebSocketMessage) {
         let isText = message.isText || Self.text(of: message.bytes) != nil
         set(isText ? ["Content-Type": "text/plain"] : [:], message.bytes)

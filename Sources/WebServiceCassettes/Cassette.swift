@@ -5,31 +5,31 @@ public import WebServiceCore
 struct Cassette: Codable, Sendable {
     struct Exchange: Codable, Sendable {
         var request: Message
-        /// The response, or the part of it that was received; `nil` if there was no head.
+        /// The response, or the part of it that was received; `nil` if no head was received.
         var response: Message?
         /// The code of the `URLError` of the exchange; `nil` if the response is complete.
         var error: Int?
-        /// The messages after an accepted WebSocket handshake; otherwise `nil`.
+        /// The messages that followed an accepted WebSocket handshake; otherwise `nil`.
         var messages: [Frame]?
     }
 
     /// A request or a response.
     struct Message: Codable, Sendable {
-        /// The method and the URL of a request.
+        /// The method of a request.
         var method: String?
         var url: String?
-        /// The protocol of a handshake: ``webSocket``; `nil` for HTTP.
+        /// The protocol of a handshake, which is ``webSocket``; `nil` for HTTP.
         var upgrade: String?
         /// The status code of a response.
         var status: Int?
         /// The header fields in order, each as `name: value`; `nil` if there are none.
         var headers: [String]?
-        /// A body of text; `nil` if it is empty or binary.
+        /// The text of a body; `nil` if the body is empty or binary.
         var text: String?
         /// The bytes of a binary body.
         var base64: Data?
-        /// The length that the head specified, or -1 if it was unknown; `nil` if it equals the
-        /// length of the body.
+        /// The length that the head specified, or -1 if the head specified none; `nil` if the
+        /// specified length is that of the body.
         var length: Int64?
         /// The trailer fields, in the form of ``headers``.
         var trailers: [String]?
@@ -60,8 +60,8 @@ struct Cassette: Codable, Sendable {
             fields.isEmpty ? nil : fields.map { "\($0.name): \($0.value)" }
         }
 
-        /// Returns a body as text; `nil` if it is empty, is not UTF-8 or has control characters
-        /// other than tab, line feed and carriage return.
+        /// Returns a body as text, or `nil` if it is empty, is not UTF-8 or contains control
+        /// characters other than tab, line feed and carriage return.
         static func text(of body: Data) -> String? {
             guard !body.isEmpty, !body.contains(where: { $0 < 0x20 && ![9, 10, 13].contains($0) || $0 == 0x7F }) else {
                 return nil
@@ -69,7 +69,8 @@ struct Cassette: Codable, Sendable {
             return String(validating: body, as: UTF8.self)
         }
 
-        /// The head of the response; `nil` if a damaged file does not contain one.
+        /// Returns the head of the response, or `nil` if a damaged file does not contain a valid
+        /// one.
         func head(url: String) -> ResponseHead? {
             guard let status, (100...999).contains(status) else { return nil }
             var lines = "HTTP/1.1 \(status)\r\n"
@@ -85,12 +86,12 @@ struct Cassette: Codable, Sendable {
 
     private static let currentVersion = 3
 
-    /// The version of the format. A cassette without handshakes has version 2, so that earlier
-    /// versions of the library can read it.
+    /// The version of the format. A cassette without handshakes has version 2, so earlier versions
+    /// of the library can read it.
     var version = currentVersion
     var exchanges: [Exchange] = []
 
-    /// Reads a file.
+    /// Reads a cassette file.
     ///
     /// - Throws: `WebServiceError` with the code `cassette` if the file cannot be read, is damaged,
     ///   or has a newer version.
@@ -102,12 +103,12 @@ struct Cassette: Codable, Sendable {
                 .cassette, "the cassette \(name) could not be read; check its path and permissions", underlying: error)
         }
         do {
-            // The version is decoded first, because a newer version can have a different structure.
+            // The version is decoded first, because a newer version may have a different structure.
             let version = try JSON.decode(Version.self, from: data).version
             guard (1...Self.currentVersion).contains(version) else {
                 throw WebServiceError(
                     .cassette,
-                    "the cassette \(name) has the version \(version), but this library reads versions 1 to "
+                    "the cassette \(name) has version \(version), but this library reads versions 1 to "
                         + "\(Self.currentVersion); update the library or record the cassette again")
             }
             self = try JSON.decode(Cassette.self, from: data)
@@ -115,13 +116,13 @@ struct Cassette: Codable, Sendable {
             throw error
         } catch {
             throw WebServiceError(
-                .cassette, "the cassette \(name) is damaged; record the cassette again: \(error)", underlying: error)
+                .cassette, "the cassette \(name) is damaged: \(error); record the cassette again", underlying: error)
         }
         for (place, exchange) in exchanges.enumerated() where !exchange.isValid {
             throw WebServiceError(
                 .cassette,
-                "the cassette \(name) is damaged, because exchange \(place + 1) has no valid request and response; "
-                    + "record the cassette again")
+                "the cassette \(name) is damaged, because the request, the response or a message of exchange "
+                    + "\(place + 1) is missing or invalid; record the cassette again")
         }
     }
 
@@ -132,7 +133,8 @@ struct Cassette: Codable, Sendable {
 
     /// Writes the file atomically, and creates its folder if it does not exist.
     ///
-    /// - Parameter known: The content of the file that may be replaced; `nil` if it did not exist.
+    /// - Parameter known: The content of the file that may be replaced; `nil` if the file did not
+    ///   exist.
     /// - Returns: The new content.
     /// - Throws: `WebServiceError` with the code `cassette`, for example if the file no longer has
     ///   the known content.
@@ -150,7 +152,7 @@ struct Cassette: Codable, Sendable {
         guard Self.content(of: file) == known else {
             throw WebServiceError(
                 .cassette,
-                "the cassette \(name) is not written, because another session or process has changed it since this "
+                "the cassette \(name) was not written, because another session or process has changed it since this "
                     + "session was created; use one file per session")
         }
         let encoder = JSONEncoder()
@@ -165,8 +167,8 @@ struct Cassette: Codable, Sendable {
         }
     }
 
-    /// Returns the content of a file; `nil` if it does not exist.
-    static func content(of file: URL) -> Data? { try? Data(contentsOf: file) }  // a file that is unreadable is replaced
+    /// Returns the content of a file, or `nil` if the file does not exist or cannot be read.
+    static func content(of file: URL) -> Data? { try? Data(contentsOf: file) }  // an unreadable file is replaced
 }
 
 extension Cassette.Exchange {
@@ -182,11 +184,12 @@ extension Cassette.Exchange {
 }
 
 extension WebServiceError.Code {
-    /// A cassette that cannot be read or written, or that was not replayed completely.
+    /// A cassette or an archive cannot be read or written, or a cassette was not replayed
+    /// completely.
     public static let cassette = WebServiceError.Code("cassette")
-    /// A request that matches no exchange of a cassette.
+    /// A request or a sent message does not match those of a cassette.
     public static let cassetteMismatch = WebServiceError.Code("cassetteMismatch")
-    /// A recording that is not written, because it contains a value that looks like a secret or a
-    /// body in which secrets cannot be recognized.
+    /// A recording is not written because it contains a value that looks like a secret, or a body
+    /// in which secrets cannot be recognized.
     public static let cassetteSecret = WebServiceError.Code("cassetteSecret")
 }

@@ -57,7 +57,7 @@ struct CassetteArchive: Decodable {
     /// The maximum size of a file.
     static let maximumBytes = 128 << 20
 
-    /// Reads a file.
+    /// Reads an archive file.
     ///
     /// - Throws: `WebServiceError` with the code `cassette`.
     init(contentsOf file: URL) throws {
@@ -80,7 +80,7 @@ struct CassetteArchive: Decodable {
         }
         do { self = try JSON.decode(CassetteArchive.self, from: data) } catch {
             throw WebServiceError(
-                .cassette, "the archive \(name) is damaged; export the archive again: \(error)", underlying: error)
+                .cassette, "the archive \(name) is damaged: \(error); export the archive again", underlying: error)
         }
     }
 }
@@ -99,7 +99,7 @@ extension CassetteArchive.Entry {
         let scheme = url.prefix { $0 != ":" }.asciiLowercased()
         guard scheme == "http" || scheme == "https" else { return nil }
         var fields = request.fields
-        // Sessions add these fields after the cassette records a request, so they are removed.
+        // Sessions add these fields after the cassette has recorded a request, so they are removed.
         for name in ["Host", "Content-Length", "Connection", "Transfer-Encoding"] { fields.remove(Headers.Name(name)) }
         let (origin, target) = url.originAndTarget
         let head = RequestHead(method: Request.Method(rawValue: method), target: target, headers: fields)
@@ -117,13 +117,13 @@ extension CassetteArchive.Entry {
         return try content.data()
     }
 
-    /// Returns the response; `nil` if there was none.
+    /// Returns the response, or `nil` if there was none.
     ///
     /// - Throws: A description of the missing or invalid part.
     func received(url: String) throws(CassetteArchive.Damage) -> CassetteRecorder.Result.Response? {
         guard let status = response.status, status != 0 else { return nil }
         var fields = response.fields
-        // The bodies of an archive are decoded.
+        // The bodies in an archive are already decoded.
         let isEncoded = fields["Content-Encoding"] != nil
         for name in ["Content-Encoding", "Transfer-Encoding"] { fields.remove(Headers.Name(name)) }
         if isEncoded { fields.remove(.contentLength) }
@@ -142,7 +142,7 @@ extension CassetteArchive.Entry {
 }
 
 extension CassetteArchive.Content {
-    /// Returns the bytes of the body, in the charset of its type.
+    /// Returns the bytes of the body, encoded in the charset that its media type specifies.
     fileprivate func data() throws(CassetteArchive.Damage) -> Data {
         guard let text, !text.isEmpty else { return Data() }
         switch encoding?.asciiLowercased() {

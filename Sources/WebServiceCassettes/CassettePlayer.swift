@@ -2,12 +2,12 @@ import Foundation
 import WebServiceCore
 import WebServiceMocking
 
-/// The exchanges of a cassette, and a record of those that have been replayed.
+/// A player of a cassette's exchanges. It records which of them have been replayed.
 final class CassettePlayer: Sendable {
     private let name: String
     let exchanges: [Cassette.Exchange]
     private let requests: [CassetteRequest]
-    /// The places of the exchanges with each target, in order.
+    /// The indices of the exchanges for each target, in order.
     private let places: [CassetteRequest.Target: [Int]]
     private let order: CassetteSession.Order
     private let repeats: Bool
@@ -17,8 +17,8 @@ final class CassettePlayer: Sendable {
     private let failures: Mutex<[WebServiceError]> = Mutex([])
 
     /// - Parameters:
-    ///   - criteria: What is compared.
-    ///   - compare: Returns the form of a request in which it is compared.
+    ///   - criteria: The criteria for comparing requests. Only the custom ones are applied here.
+    ///   - compare: A closure that reduces a request to the compared parts.
     init(
         _ cassette: Cassette, name: String, order: CassetteSession.Order, repeats: Bool,
         criteria: [CassetteSession.Criterion], compare: @escaping @Sendable (Cassette.Message) -> CassetteRequest
@@ -34,9 +34,9 @@ final class CassettePlayer: Sendable {
         places = Dictionary(grouping: requests.indices) { requests[$0].target }
     }
 
-    /// Returns the exchange of a request and marks it as replayed.
+    /// Returns the exchange that matches a request, and marks it as replayed.
     ///
-    /// - Throws: `WebServiceError` with the code `cassetteMismatch`.
+    /// - Throws: `WebServiceError` with the code `cassetteMismatch` if no exchange matches.
     func exchange(for message: Cassette.Message) throws -> Cassette.Exchange {
         let request = compare(message)
         let matching = places(of: request)
@@ -44,8 +44,8 @@ final class CassettePlayer: Sendable {
         throw WebServiceError(.cassetteMismatch, explanation(for: request, matching))
     }
 
-    /// Returns the exchange of a request and marks it as replayed; `nil` if the request was not
-    /// recorded.
+    /// Returns the exchange that matches a request, and marks it as replayed. Returns `nil` if the
+    /// request was not recorded.
     ///
     /// - Throws: `WebServiceError` with the code `cassetteMismatch` if the order requires other
     ///   exchanges to be replayed before a new one.
@@ -77,8 +77,8 @@ final class CassettePlayer: Sendable {
         }.map { exchanges[$0] }
     }
 
-    /// Returns a description of the request that `order` expects, or of the most similar one, and
-    /// its differences.
+    /// Returns a description of the request that `order` expects, or else of the most similar one,
+    /// and of its differences from the given request.
     private func explanation(for request: CassetteRequest, _ matching: [Int]) -> String {
         let used = used.withLock { $0 }
         let next = order == .inOrder ? used.count : nil
@@ -91,7 +91,7 @@ final class CassettePlayer: Sendable {
         let nearest = next ?? differences.indices.min { differences[$0].count < differences[$1].count }
         guard let nearest, requests.indices.contains(nearest) else {
             return
-                "no exchange of \(name) is left for \(request.summary), of \(requests.count) recorded; correct the "
+                "no exchange of \(name) is left for \(request.summary) (\(requests.count) were recorded); correct the "
                 + "program or record the cassette again"
         }
         let lines = differences[nearest].isEmpty ? ["a custom criterion is not met"] : differences[nearest]
@@ -101,15 +101,16 @@ final class CassettePlayer: Sendable {
             + "the cassette again"
     }
 
-    /// The error of the first message that differed from the recorded one; `nil` if there is none.
+    /// The error of the first message that differed from the recorded one; `nil` if all messages
+    /// were equal.
     var failure: WebServiceError? { failures.withLock { $0.first } }
 
-    /// Returns the error of a connection whose client has sent a message that differs from the
-    /// recorded one.
+    /// Returns the error of a connection whose client sent a message that differs from the recorded
+    /// one.
     ///
     /// - Parameters:
     ///   - expected: The recorded message; `nil` if there is none.
-    ///   - number: The number of the message among those that the client has sent.
+    ///   - number: The number of the message among the messages that the client has sent.
     /// - Returns: `nil` if the messages are equal.
     func mismatch(
         _ expected: WebSocketMessage?, sent: WebSocketMessage, number: Int, in exchange: Cassette.Exchange
@@ -120,7 +121,7 @@ final class CassettePlayer: Sendable {
         guard let difference else { return nil }
         let error = WebServiceError(
             .cassetteMismatch,
-            "message \(number) of \(compare(exchange.request).summary) is not the one in \(name); correct the "
+            "message \(number) of \(compare(exchange.request).summary) differs from the one in \(name); correct the "
                 + "program or record the cassette again: \(difference)")
         failures.withLock { $0.append(error) }
         return error

@@ -6,25 +6,25 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// The exchanges that were recorded, in the order in which their requests were sent.
+/// A recorder of exchanges, in the order in which their requests were sent.
 final class CassetteRecorder: Sendable {
     /// The result of an exchange.
     enum Result: Sendable {
         case response(Response)
         case failure(URLError)
-        /// A conversation that cannot be recorded, with the reason.
+        /// The conversation cannot be recorded. The associated value is the reason.
         case unrecordable(String)
 
         /// The part of a response that was received.
         struct Response: Sendable {
             let head: ResponseHead
-            /// The length that the head specified; `nil` if it is unknown.
+            /// The length that the head specified; `nil` if the head specified none.
             var length: Int64?
             var body = Data()
             var trailers = Headers()
             /// The error that interrupted the response; `nil` if the response is complete.
             var error: URLError?
-            /// The messages after an accepted WebSocket handshake.
+            /// The messages that followed an accepted WebSocket handshake; otherwise `nil`.
             var messages: [CassetteSession.Exchange.Message]?
         }
     }
@@ -32,8 +32,8 @@ final class CassetteRecorder: Sendable {
     private struct Entry: Sendable {
         let request: @Sendable () throws -> ReceivedRequest
         var upgrade: String?
-        /// Returns the result. Called when the file is written, because a conversation may continue
-        /// until then.
+        /// Returns the result. The closure is called when the file is written, because a
+        /// conversation may continue until then.
         var result: (@Sendable () -> Result?)?
     }
 
@@ -50,7 +50,7 @@ final class CassetteRecorder: Sendable {
         }
     }
 
-    /// Adds exchanges.
+    /// Adds the exchanges of an archive.
     func add(_ exchanges: [(ReceivedRequest, Result.Response)]) {
         entries.withLock { entries in
             entries += exchanges.map { exchange in
@@ -59,24 +59,26 @@ final class CassetteRecorder: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether no exchange has a result.
+    /// Whether no exchange has a result.
     var isEmpty: Bool { entries.withLock { $0 }.allSatisfy { $0.result?() == nil } }
 
-    /// Sets the result of a request; the first one counts.
+    /// Sets the result of a request. Only the first result counts.
     func end(_ number: Int, _ result: @autoclosure @escaping @Sendable () -> Result?) {
         entries.withLock { entries in
             if entries.indices.contains(number), entries[number].result == nil { entries[number].result = result }
         }
     }
 
-    /// Returns the exchanges with results, with their secrets redacted.
+    /// Returns the previous exchanges, followed by those that have results, with their secrets
+    /// redacted.
     ///
     /// - Parameters:
-    ///   - previous: The exchanges of the file before them.
+    ///   - previous: The exchanges that already precede them in the file.
     ///   - allowed: Values that look like tokens but are not secret.
-    ///   - change: Returns the exchange to record in place of a redacted one, or `nil` for none.
-    /// - Throws: The error of a request body that cannot be read, the errors of `change`, and
-    ///   `WebServiceError` with the code `cassetteSecret`.
+    ///   - change: Returns the exchange to record instead of a redacted exchange, or `nil` to omit
+    ///     it.
+    /// - Throws: The error of a request body that cannot be read, an error of `change`, or
+    ///   `WebServiceError` with the code `cassette` or `cassetteSecret`.
     func exchanges(
         _ redactor: CassetteRedactor, after previous: [Cassette.Exchange], allowed: Set<String>,
         change: ((CassetteSession.Exchange) throws -> CassetteSession.Exchange?)?
@@ -98,7 +100,7 @@ final class CassetteRecorder: Sendable {
             guard changed.isValid else {
                 throw WebServiceError(
                     .cassette,
-                    "the cassette is not written: willRecord returned \(place) with an invalid method, URL, status, "
+                    "the cassette was not written: willRecord returned \(place) with an invalid method, URL, status, "
                         + "header field or message")
             }
             exchanges.append(changed)
@@ -108,7 +110,7 @@ final class CassetteRecorder: Sendable {
             guard let finding = scan.finding(in: exchange) else { continue }
             throw WebServiceError(
                 .cassetteSecret,
-                "the cassette is not written: exchange \(place + 1) has \(finding); add the value's name to "
+                "the cassette was not written: exchange \(place + 1) has \(finding); add the value's name to "
                     + "'redaction', or add the value to 'secrets', or to 'allowed' if it is not secret")
         }
         return exchanges
@@ -121,11 +123,11 @@ final class CassetteRecorder: Sendable {
         switch result {
         case .failure(let error): exchange.error = error.code.rawValue
         case .unrecordable(let reason):
-            throw WebServiceError(.cassette, "the cassette is not written: \(place) \(reason)")
+            throw WebServiceError(.cassette, "the cassette was not written: \(place) \(reason)")
         case .response(let response):
             var message = Cassette.Message(status: response.head.status)
             var headers = response.head.headers
-            // A replay adds the field for the key of its own request.
+            // A replay adds this field for the key of its own request.
             if response.messages != nil { headers.remove("Sec-WebSocket-Accept") }
             let (fields, body) = try redactor.redact(headers, response.body, "the response body of \(place)")
             message.set(fields, body)
@@ -142,7 +144,7 @@ final class CassetteRecorder: Sendable {
 }
 
 extension ReceivedRequest {
-    /// Returns the request as it is stored, with its secrets redacted if there is a redactor.
+    /// Returns the request as it is stored. If there is a redactor, its secrets are redacted.
     ///
     /// - Parameter place: The name of the body in errors.
     func message(_ redactor: CassetteRedactor?, _ place: String = "") throws -> Cassette.Message {
@@ -186,8 +188,8 @@ final class RecordingReceiver: BodyReceiver {
 
     func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand {
         guard !isEncoded.withLock({ $0 }) else { return try receiver.didReceive(bytes) }
-        // The bytes are recorded before they are delivered, because the reader may then end the
-        // stream.
+        // The bytes are recorded before they are delivered, because the reader may end the stream
+        // when it receives them.
         append(bytes)
         var isTaken = false
         defer { if !isTaken { state.withLock { $0?.body.count -= bytes.count } } }
@@ -206,7 +208,7 @@ final class RecordingReceiver: BodyReceiver {
             response.error = error
             record(.response(response))
         case (.failure(let error as URLError), nil) where error.code != .cancelled: record(.failure(error))
-        default: break  // an error of this process, such as a limit, occurs again at the replay
+        default: break  // errors of this process, such as limits, recur in a replay
         }
         receiver.didComplete(result, metrics: metrics)
     }
@@ -214,7 +216,7 @@ final class RecordingReceiver: BodyReceiver {
     /// Records the received part of a response.
     ///
     /// Called when the reader has ended the stream, because the session may complete the request
-    /// only after the end of the test.
+    /// only after the test has ended.
     func didCancel() {
         if let response = state.withLock({ $0 }) { recordEnd(of: response) }
     }
@@ -222,7 +224,7 @@ final class RecordingReceiver: BodyReceiver {
     private func recordEnd(of response: CassetteRecorder.Result.Response, _ trailers: Headers = [:]) {
         var response = response
         response.trailers = trailers
-        // The specified length is that of the encoded bytes, but decoded bytes are recorded.
+        // The specified length is the number of encoded bytes, but the decoded bytes are recorded.
         if response.length != nil { response.length = Int64(response.body.count) }
         record(.response(response))
     }
@@ -232,7 +234,7 @@ final class RecordingReceiver: BodyReceiver {
     }
 }
 
-/// A decoder that copies the decoded bytes and its error.
+/// A decoder that reports the decoded bytes and its error.
 private final class RecordingDecoder: ContentDecoder {
     private let decoder: any ContentDecoder
     private let copy: @Sendable (UnsafeRawBufferPointer) -> Void

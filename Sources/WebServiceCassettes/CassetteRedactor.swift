@@ -3,12 +3,13 @@ import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
 
-/// Replaces the secrets of exchanges with placeholders. Equal secrets have equal placeholders.
+/// A redactor that replaces the secrets in exchanges with placeholders. Equal secrets have equal
+/// placeholders.
 ///
 /// A placeholder consists of characters that are valid in URLs, forms, cookies, JSON and XML.
 final class CassetteRedactor: Sendable {
     private struct State {
-        /// The numbers of the placeholders, by the secrets.
+        /// The numbers of the placeholders, by secret.
         var numbers: [String: Int] = [:]
     }
 
@@ -16,25 +17,25 @@ final class CassetteRedactor: Sendable {
 
     private let state = Mutex(State())
     private let redaction: Redaction
-    /// Values that are replaced wherever they occur, the longest first.
+    /// Values that are replaced wherever they occur, with the longest first.
     private let values: [String]
 
     private let recordsUnsearchedBodies: Bool
-    /// The greatest placeholder number in the file before the recording.
+    /// The greatest number of a placeholder that was in the file before the recording.
     private let offset: Int
 
     /// - Parameter file: The content of the file to which exchanges are added; `nil` if there is
     ///   none.
     init(_ redaction: Redaction, values: [String], recordsUnsearchedBodies: Bool, addingTo file: Data? = nil) {
         let text = file.map { String(decoding: $0, as: UTF8.self) } ?? ""
-        // Longer numbers are not placeholders.
+        // Longer numbers cannot be those of placeholders.
         offset = text.matches(of: #/redacted-([0-9]{1,9})/#).compactMap { Int($0.output.1) }.max() ?? 0
         self.redaction = redaction
         self.recordsUnsearchedBodies = recordsUnsearchedBodies
         self.values = values.filter { !$0.isEmpty }.sorted { ($1.utf8.count, $0) < ($0.utf8.count, $1) }
     }
 
-    /// The secrets that were replaced so far.
+    /// The secrets that have been replaced so far.
     var secrets: [String] { state.withLock { $0.numbers.keys.sorted() } }
 
     /// Replaces the secrets of a request or a response.
@@ -66,7 +67,7 @@ final class CassetteRedactor: Sendable {
         return message
     }
 
-    /// Replaces the secret values of a URL's query, and removes user information and the fragment.
+    /// Replaces the secrets in a URL, and removes user information and the fragment.
     func url(_ url: String) -> String {
         replacingValues(in: numbered.url(url))
     }
@@ -95,29 +96,29 @@ final class CassetteRedactor: Sendable {
             let kind = type.map { "the type \(Excerpt.text($0))" } ?? "no type"
             throw WebServiceError(
                 .cassetteSecret,
-                "the cassette is not written: \(place) has \(kind), and secrets in it cannot be recognized; "
+                "the cassette was not written: \(place) has \(kind), and secrets in it cannot be recognized; "
                     + "pass recordsUnsearchedBodies: true to record it unchanged")
         }
         guard !values.isEmpty else { return body }
         return String(validating: body, as: UTF8.self).map { Data(replacingValues(in: $0).utf8) } ?? body
     }
 
-    /// Redacts the value of `name=value`. Without `=`, the whole string is the value of a cookie
-    /// without a name (RFC 6265bis, section 5.7).
+    /// Redacts the value in `name=value`. If there is no `=`, the whole string is the value of a
+    /// cookie without a name (RFC 6265bis, section 5.7).
     private func pair(_ pair: Substring) -> String {
         let name = pair.prefix { $0 != "=" }
         guard name.endIndex < pair.endIndex else { return placeholder(for: String(pair)) }
         return name + "=" + placeholder(for: String(pair[name.endIndex...].dropFirst()))
     }
 
-    /// Redacts credentials and retains their scheme (RFC 9110, section 11.4).
+    /// Redacts credentials, but retains their scheme (RFC 9110, section 11.4).
     private func credentials(_ value: String) -> String {
         guard let space = value.firstIndex(of: " ") else { return placeholder(for: value) }
         let credentials = String(value[value.index(after: space)...])
         if value[..<space].asciiLowercased() == "basic", let pair = Data(base64Encoded: credentials),
             let colon = pair.firstIndex(of: UInt8(ascii: ":"))
         {
-            // The password is a secret of its own, which must not appear elsewhere.
+            // The password is also a secret by itself and must not appear elsewhere.
             _ = placeholder(for: String(decoding: pair[(colon + 1)...], as: UTF8.self))
         }
         return value[...space] + placeholder(for: credentials)
@@ -131,7 +132,8 @@ final class CassetteRedactor: Sendable {
         return redaction
     }
 
-    /// Returns the placeholder for a secret; an empty string and a placeholder remain unchanged.
+    /// Returns the placeholder for a secret. An empty string or a placeholder is returned
+    /// unchanged.
     func placeholder(for secret: String) -> String {
         guard !secret.isEmpty, !Self.isPlaceholder(secret) else { return secret }
         return Self.prefix + String(number(of: secret))

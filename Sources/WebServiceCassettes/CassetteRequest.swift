@@ -3,18 +3,18 @@ import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
 
-/// A request in the form in which it is compared with those of a cassette: without secrets.
+/// A request in the form in which it is compared with those of a cassette, without secrets.
 struct CassetteRequest {
     /// The compared parts of a request, except the body. Parts that are not compared are empty.
     struct Target: Hashable {
         var method = ""
-        /// The URL without its query, or its path.
+        /// The URL without its query, or only the path.
         var address = ""
         /// The items of the query.
         var items: [String] = []
         /// The header fields, each as `name: value`.
         var fields: [String] = []
-        /// The protocol of a handshake, which is always compared; `nil` for HTTP.
+        /// The protocol of a handshake; `nil` for HTTP. It is always compared.
         var upgrade: String?
     }
 
@@ -29,8 +29,8 @@ struct CassetteRequest {
 
     /// - Parameters:
     ///   - message: The request. Its secrets may already be redacted.
-    ///   - redaction: Its placeholder replaces all secrets.
-    ///   - values: Further secrets.
+    ///   - redaction: The rules for secrets. Its placeholder replaces all of them.
+    ///   - values: Further values that are secret.
     ///   - criteria: The parts of a request that are compared.
     init(
         _ message: Cassette.Message, _ redaction: Redaction, values: [String],
@@ -72,7 +72,7 @@ struct CassetteRequest {
     /// Returns whether the bodies are equal or are not compared.
     func hasBody(of received: CassetteRequest) -> Bool { bodyDifference(from: received) == nil }
 
-    /// Returns one line for each difference from a received request.
+    /// Returns one line for each part that differs from that of a received request.
     func differences(from received: CassetteRequest) -> [String] {
         var lines: [String] = []
         let (method, address, items) = (target.method, target.address, target.items)
@@ -128,7 +128,7 @@ struct CassetteRequest {
         return boundary?.isEmpty == true ? nil : boundary
     }
 
-    /// Replaces numbered placeholders and values with the placeholder.
+    /// Replaces numbered placeholders and secret values with the placeholder.
     private static func withoutNumbers(_ text: String, _ placeholder: String, _ values: [String]) -> String {
         var text = values.reduce(text) { $1.isEmpty ? $0 : $0.replacingOccurrences(of: $1, with: placeholder) }
         guard text.contains(CassetteRedactor.prefix) else { return text }

@@ -3,25 +3,25 @@ public import WebServiceCore
 public import WebServiceMocking
 
 extension CassetteSession {
-    /// A part of a request that must be equal to that of a recorded one.
+    /// A part of a request that must be equal to that of a recorded request.
     ///
-    /// Secrets are not compared, because a placeholder replaces them in both requests.
+    /// Secrets are not compared, because the same placeholder replaces them in both requests.
     public enum Criterion: Sendable {
-        /// The method.
+        /// The method of the request, such as GET.
         case method
         /// The URL without its query: scheme, host, port and path.
         case url
-        /// The path only, for requests to a server with a different host or port.
+        /// Only the path, for requests to a server with a different host or port.
         case path
         /// The items of the query, in order.
         case query
         /// The body, and each message that the client sends over a WebSocket connection. The order
-        /// of members and the spacing of JSON, and the boundaries of multipart bodies, are not
-        /// compared.
+        /// of members and the whitespace in JSON are not compared, and neither are the boundaries
+        /// of multipart bodies.
         case body
         /// The values of a header field, in order.
         case header(Headers.Name)
-        /// A closure that returns whether a recorded and a received request match.
+        /// A closure that returns whether a recorded request and a received request match.
         ///
         /// Called on a background thread, for exchanges that meet all other criteria.
         case custom(@Sendable (_ recorded: ReceivedRequest, _ received: ReceivedRequest) -> Bool)
@@ -37,7 +37,7 @@ extension CassetteSession {
         public var requestHeaders: Headers
         /// The body of the request.
         public var requestBody: Data
-        /// The status code of the response; `nil` if there was no response.
+        /// The status code of the response; `nil` if there was none.
         public var status: Int?
         /// The header fields of the response.
         public var responseHeaders: Headers
@@ -48,20 +48,19 @@ extension CassetteSession {
         /// The messages of a WebSocket connection, in order; empty for other exchanges.
         public var messages: [Message]
 
-        /// A message of a WebSocket connection, or the Close frame of an endpoint.
+        /// A message of a WebSocket connection, or the Close frame of one of its endpoints.
         public struct Message: Sendable, Hashable {
             /// The content of a ``Message``.
             public enum Content: Sendable, Hashable {
-                /// Text or data.
+                /// A text or binary message.
                 case message(WebSocketMessage)
-                /// The code and the reason with which an endpoint closes the connection; `nil`
-                /// without a code.
+                /// The code and the reason in a Close frame; `nil` if the frame has no code.
                 case close(WebSocketClosure?)
             }
 
-            /// A Boolean value that indicates whether the server sent the message.
+            /// Whether the server sent the message.
             public let isReceived: Bool
-            /// The message, or the code and the reason.
+            /// The message, or the code and the reason of a Close frame.
             public var content: Content
         }
     }
@@ -80,8 +79,8 @@ extension CassetteSession.Exchange {
         messages = exchange.messages?.compactMap(\.message) ?? []
     }
 
-    /// Returns the stored form of the exchange. The length and the trailer fields are those of the
-    /// original.
+    /// Returns the stored form of the exchange. The trailer fields and, unless the body was
+    /// replaced, the length come from the original.
     func stored(insteadOf original: Cassette.Exchange) -> Cassette.Exchange {
         var stored = original
         stored.request.method = method.rawValue

@@ -4,14 +4,14 @@ import WebServiceMocking
 import WebServiceServer
 
 extension CassetteSession: ConnectingSession {
-    /// The default header fields of the session that sends the requests; none in a replay.
+    /// The default header fields of the session that sends the requests; empty in a replay.
     package var defaultHeaders: Headers {
         if case .replaying = role { return [:] }
         return (session as? any ConnectingSession)?.defaultHeaders ?? [:]
     }
 
-    /// Opens a connection in memory that replays a recorded conversation, or opens and records a
-    /// connection of the session that sends the requests.
+    /// Opens a connection in memory that replays a recorded conversation. In a recording, opens a
+    /// connection of the session that sends the requests, and records it.
     package func connect(
         _ request: EncodedRequest, waitDidChange: @escaping @Sendable (Bool) -> Void
     ) async throws -> any ByteConnection {
@@ -27,7 +27,7 @@ extension CassetteSession: ConnectingSession {
         }
     }
 
-    /// Returns the request of a handshake, without the fields that the handshake adds.
+    /// Returns the request of a handshake without the fields that the handshake adds.
     private static func handshake(_ request: EncodedRequest) throws -> Cassette.Message {
         var message = try Self.message(request)
         message.upgrade = Cassette.Message.webSocket

@@ -16,16 +16,17 @@ import FoundationNetworking
 /// try cassette.finish()
 /// ```
 /// The file is JSON with sorted names. For each exchange, it contains the method, the URL, the
-/// header fields in order, the bodies, as text if they are text, and the status or the code of the
-/// `URLError`. It contains neither the date of the recording nor durations.
+/// header fields in order, the bodies (as text where possible), and the status or the code of the
+/// `URLError`. Apart from header fields such as `Date`, it contains neither the date of the
+/// recording nor durations.
 ///
-/// Before the file is written, the secrets that the redaction describes are replaced in header
-/// fields, cookies, queries and bodies. Equal secrets have equal placeholders, such as
-/// `redacted-1`, so that a token from a response is recognized in later requests. A recording is
-/// not written if a redacted value occurs elsewhere in it, if it contains a value that looks like a
-/// token, or if secrets in a body cannot be recognized, for example in `application/octet-stream`.
-/// Images, sounds, videos and fonts are not searched for secrets. Bodies without secrets are
-/// recorded and replayed byte for byte.
+/// Before the file is written, the redaction replaces the secrets in header fields, cookies,
+/// queries and bodies. Equal secrets have equal placeholders, such as `redacted-1`, so a token from
+/// a response is recognized in later requests. A recording is not written if a redacted value of at
+/// least 8 bytes occurs elsewhere in it, if it contains a value that looks like a token, or if
+/// secrets in a body cannot be recognized, for example in `application/octet-stream`. Images,
+/// sounds, videos and fonts that are not text are not searched for secrets. Bodies without secrets
+/// are recorded and replayed byte for byte.
 ///
 /// An interrupted response is replayed with its head, the bytes that were received, and its error.
 /// Trailer fields are replayed, and an unknown length remains unknown.
@@ -33,20 +34,21 @@ import FoundationNetworking
 /// The messages of a WebSocket connection are recorded and replayed in the same order
 /// (<doc:RecordingExchanges#WebSocket-connections>).
 ///
-/// A request matches an exchange if the method, the URL and the body are equal. Secrets, the order
-/// and spacing of JSON, the boundaries of multipart bodies and header fields are not compared. The
-/// parameter `matching` of the initializer changes these criteria. All members may be called from
-/// any thread.
+/// A request matches an exchange if the method, the URL and the body are equal. Secrets, header
+/// fields, the order of members and the whitespace in JSON, and the boundaries of multipart bodies
+/// are not compared. The parameter `matching` of the initializer changes these criteria. All
+/// members may be called from any thread.
 public final class CassetteSession: StreamingSession {
-    /// The use of a cassette file.
+    /// How a cassette file is used.
     public enum Mode: Sendable, Hashable {
         /// Replays the file. Nothing is sent.
         case replay
         /// Records all exchanges, and replaces the file.
         case record
-        /// Replays the file if it exists, and records it otherwise.
+        /// Replays the file if it exists; otherwise records it.
         case once
-        /// Replays the exchanges of the file, sends all other requests, and adds their exchanges.
+        /// Replays the exchanges of the file. Sends all other requests and adds their exchanges to
+        /// the file.
         case recordMissing
         /// Sends all requests and records nothing. The file is not read.
         case passthrough
@@ -54,10 +56,10 @@ public final class CassetteSession: StreamingSession {
 
     /// The order in which exchanges are replayed.
     public enum Order: Sendable, Hashable {
-        /// Each request replays the first matching exchange that was not replayed yet.
+        /// Each request replays the first matching exchange that has not been replayed yet.
         case byMatch
-        /// Each request must match the exchange after the one that was replayed last. Use this
-        /// order for requests that are sent sequentially.
+        /// Each request must match the exchange that follows the last replayed one. Use this order
+        /// for requests that are sent sequentially.
         case inOrder
     }
 
@@ -78,34 +80,34 @@ public final class CassetteSession: StreamingSession {
     private let allowed: Set<String>
     private let recordsUnsearchedBodies: Bool
     private let willRecord: (@Sendable (Exchange) throws -> Exchange?)?
-    /// The content of the file that a recording may replace.
+    /// The content of the file that the recording may replace.
     private let known: Mutex<Data?>
 
     /// Creates a session.
     ///
     /// - Parameters:
     ///   - file: The file of the cassette.
-    ///   - mode: The use of the file. Defaults to ``Mode/once``.
-    ///   - session: The session that sends the requests of a recording. Defaults to
+    ///   - mode: How the file is used. Defaults to ``Mode/once``.
+    ///   - session: The session that sends requests during a recording. Defaults to
     ///     `FoundationSession.shared`.
     ///   - order: The order of a replay. Defaults to ``Order/byMatch``.
-    ///   - matching: The parts of a request that must be equal to those of a recorded one. Defaults
-    ///     to the method, the URL, the query and the body.
-    ///   - repeats: A Boolean value that indicates whether the last matching exchange is replayed
-    ///     again after all matching ones were replayed. Has no effect with ``Order/inOrder``.
-    ///     Defaults to `false`: a further request fails.
+    ///   - matching: The parts of a request that must be equal to those of a recorded request.
+    ///     Defaults to the method, the URL, the query and the body.
+    ///   - repeats: Whether the last matching exchange is replayed again after all matching
+    ///     exchanges have been replayed. Has no effect with ``Order/inOrder``. Defaults to `false`,
+    ///     which means that a further request fails.
     ///   - redaction: The rules for secrets. Its placeholder is not used. Defaults to
     ///     `Redaction.standard`.
     ///   - secrets: Further values to redact wherever they occur. Defaults to none.
     ///   - allowed: Values that look like tokens but are not secret. Defaults to none.
-    ///   - recordsUnsearchedBodies: A Boolean value that indicates whether bodies in which secrets
-    ///     cannot be recognized are recorded. Defaults to `false`: a recording with such a body is
-    ///     not written.
-    ///   - willRecord: Returns the exchange to record in place of an exchange, or `nil` to omit it.
-    ///     ``finish(allowsUnused:)`` calls it after secrets are redacted and before the recording
-    ///     is searched for remaining secrets. A replay compares a changed request as recorded, so
-    ///     exclude changed parts from the comparison with `matching`. Defaults to `nil`: all
-    ///     exchanges are recorded unchanged.
+    ///   - recordsUnsearchedBodies: Whether bodies in which secrets cannot be recognized are
+    ///     recorded. Defaults to `false`, which means that a recording with such a body is not
+    ///     written.
+    ///   - willRecord: Returns the exchange to record instead of its argument, or `nil` to omit the
+    ///     exchange. ``finish(allowsUnused:)`` calls the closure after secrets have been redacted
+    ///     and before the recording is searched for remaining secrets. A replay compares requests
+    ///     with the changed ones, so exclude changed parts from the comparison with `matching`.
+    ///     Defaults to `nil`, which records all exchanges unchanged.
     ///   - clock: The clock of the service, if it is a test clock. Defaults to `nil`.
     /// - Throws: `WebServiceError` with the code `cassette` if a file to replay cannot be read or
     ///   is damaged.
@@ -141,7 +143,7 @@ public final class CassetteSession: StreamingSession {
         }
     }
 
-    /// A Boolean value that indicates whether exchanges are recorded.
+    /// Whether exchanges are recorded.
     public var isRecording: Bool { if case .recording = role { true } else { false } }
 
     /// `.mock` for a replay; otherwise the response source of the session that sends the requests.
@@ -160,17 +162,19 @@ public final class CassetteSession: StreamingSession {
     /// try cassette.importArchive(archive) { $0.path.hasPrefix("/v1/") }
     /// try cassette.finish()
     /// ```
-    /// Secrets are redacted as in other recordings. Entries that have no response, or are of
-    /// another protocol, such as WebSocket, are ignored. The bodies in an archive are decoded, so
-    /// the field `Content-Encoding` is removed. Exchanges that equal recorded ones are also added.
+    /// Secrets are redacted as in other recordings. Entries that have no response or that use
+    /// another protocol, such as WebSocket, are ignored. The response bodies in an archive are
+    /// decoded, so their field `Content-Encoding` is removed. Exchanges that are equal to recorded
+    /// ones are also added.
     ///
     /// - Parameters:
-    ///   - archive: The file, of at most 128 MiB.
-    ///   - isIncluded: Returns whether a request is added. Defaults to all.
+    ///   - archive: The archive file, whose size must not exceed 128 MiB.
+    ///   - isIncluded: Returns whether a request is added. Defaults to a closure that includes all
+    ///     requests.
     /// - Returns: The number of exchanges that were added.
-    /// - Throws: `WebServiceError` with the code `cassette` if the session does not record, or the
-    ///   file cannot be read, is too large, is damaged, or lacks the body of a message; and the
-    ///   errors of `isIncluded`. After an error, nothing is added.
+    /// - Throws: `WebServiceError` with the code `cassette` if the session does not record, or if
+    ///   the file cannot be read, is too large, is damaged, or lacks the body of a message; or an
+    ///   error of `isIncluded`. After an error, nothing is added.
     @discardableResult
     public func importArchive(
         _ archive: URL, where isIncluded: (_ request: ReceivedRequest) throws -> Bool = { _ in true }
@@ -201,13 +205,14 @@ public final class CassetteSession: StreamingSession {
     /// result is not written. The file is replaced atomically, and does not change if an error is
     /// thrown.
     ///
-    /// - Parameter allowsUnused: A Boolean value that indicates whether exchanges that were not
-    ///   replayed are allowed. Defaults to `false`.
-    /// - Throws: `WebServiceError` with the code `cassetteSecret` if a value that looks like a
-    ///   secret remains in a recording, or secrets in a body cannot be recognized, or `cassette` if
-    ///   the file cannot be written, another session or process has changed it since this session
-    ///   was created, or exchanges were not replayed; and the error of a request body that cannot
-    ///   be read, or of a sent message that differed from the recorded one.
+    /// - Parameter allowsUnused: Whether exchanges that were not replayed are allowed. Defaults to
+    ///   `false`.
+    /// - Throws: `WebServiceError` with the code `cassetteSecret` if a value in a recording looks
+    ///   like a secret or if secrets in a body cannot be recognized; `cassette` if an exchange
+    ///   cannot be recorded, if the file cannot be written, if another session or process has
+    ///   changed it since this session was created, or if exchanges were not replayed; or the error
+    ///   of `willRecord`, of a request body that cannot be read or of a sent message that differed
+    ///   from the recorded one.
     public func finish(allowsUnused: Bool = false) throws {
         switch role {
         case .forwarding: break
@@ -233,7 +238,7 @@ public final class CassetteSession: StreamingSession {
         }
     }
 
-    /// Creates a task that replays an exchange, or sends the request and records the exchange.
+    /// Creates a task that replays an exchange, or that sends the request and records the exchange.
     ///
     /// If the reader ends a stream early, the bytes that were read are recorded.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
@@ -286,7 +291,7 @@ public final class CassetteSession: StreamingSession {
             return session.streamTask(request: request, receiver: receiver)
         }
         return DeliveringTask(receiver) { delivery in
-            session.dataTask(request: request) { data, response, error in delivery.finish(data, response, error) }
+            session.dataTask(request: request) { delivery.finish($0, $1.map(ResponseHead.init), $2) }
         }
     }
 }

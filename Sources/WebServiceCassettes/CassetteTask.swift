@@ -32,7 +32,8 @@ final class CassetteReplayTask: DataTask {
 
     func suspend() {}
 
-    /// Cancels the replay. The delivery completes with `URLError.cancelled` (``DeliveringTask``).
+    /// Cancels the replay. ``DeliveringTask`` then completes the delivery with
+    /// `URLError.cancelled`.
     func cancel() { _ = phase.withLock { $0.complete() } }
 
     private func replay(_ exchange: Cassette.Exchange) {
@@ -53,8 +54,8 @@ final class CassetteReplayTask: DataTask {
     }
 }
 
-/// A task that, after `resume()`, selects another task to execute its request, on a background
-/// thread.
+/// A task that selects another task for its request. The selection takes place on a background
+/// thread, after `resume()`.
 final class CassetteChoiceTask: StreamTask {
     private enum Phase {
         case suspended
@@ -69,8 +70,8 @@ final class CassetteChoiceTask: StreamTask {
     private let select: @Sendable () -> any StreamTask
 
     /// - Parameters:
-    ///   - cancelled: The task to cancel if this one is cancelled before the selection.
-    ///   - select: Returns a task that was not resumed.
+    ///   - cancelled: The task to cancel if this task is cancelled before the selection.
+    ///   - select: Returns a task that has not been resumed.
     init(_ clock: TaskClock, cancelled: any StreamTask, select: @escaping @Sendable () -> any StreamTask) {
         self.clock = clock
         self.cancelled = cancelled

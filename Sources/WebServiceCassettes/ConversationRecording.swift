@@ -4,7 +4,7 @@ import WebServiceMocking
 import WebServiceServer
 import WebSocketCodec
 
-/// A connection that forwards all bytes, and records the handshake and the messages.
+/// A connection that forwards bytes, and records the handshake and the messages.
 final class RecordingConnection: ByteConnection {
     private let connection: any ByteConnection
     private let recording: ConversationRecording
@@ -40,21 +40,21 @@ final class RecordingConnection: ByteConnection {
 /// A record of the messages that were sent and received over a connection.
 ///
 /// Two state machines, whose output is not used, parse the frames of both directions. A message is
-/// recorded before it is sent or delivered to the client, so each message follows those that have
+/// recorded before it is sent or delivered to the client, so each message follows the messages that
 /// caused it.
 final class ConversationRecording: Sendable {
     static let maximumMessageCount = 10_000
     static let maximumByteCount = 16 << 20
 
     fileprivate struct State: ~Copyable {
-        /// The key of the request, after it was sent.
+        /// The key of the request; `nil` until the request has been sent.
         var key: WebSocketKey?
         var parser: HandshakeResponse
         var response: CassetteRecorder.Result.Response?
         var error: URLError?
-        /// A Boolean value that indicates whether the response accepts the handshake.
+        /// Whether the response accepts the handshake.
         var isAccepted = false
-        /// A Boolean value that indicates whether the server may end the connection.
+        /// Whether the server may end the connection without an error.
         var isComplete = false
         var sent: WebSocketStateMachine
         var received: WebSocketStateMachine
@@ -78,7 +78,7 @@ final class ConversationRecording: Sendable {
                 received: WebSocketStateMachine(.client, options)))
     }
 
-    /// The exchange so far; `nil` if there was no response.
+    /// The exchange so far; `nil` if there was no response and no error.
     var result: CassetteRecorder.Result? {
         state.withLock { state -> CassetteRecorder.Result? in
             if let problem = state.problem { return .unrecordable(problem) }
@@ -90,7 +90,8 @@ final class ConversationRecording: Sendable {
         }
     }
 
-    /// Returns the bytes to send in place of others. The first bytes are those of the request.
+    /// Returns the bytes to send instead of the given ones. The first bytes are those of the
+    /// request.
     ///
     /// A recording offers no extensions, because messages are recorded without compression.
     func willSend(_ bytes: Data) -> Data {
@@ -182,12 +183,12 @@ extension ConversationRecording.State {
 
     /// Records the end of the received bytes.
     fileprivate mutating func finish() {
-        // The end of the connection can be the end of a body.
+        // The end of the connection may also be the end of a body.
         do { if try parser.finish() != nil { isComplete = true } } catch { return end(error) }
         end(URLError(.networkConnectionLost))
     }
 
-    /// Records an error, unless the connection was allowed to end or the client has ended it.
+    /// Records an error, unless the connection was allowed to end or the client ended it.
     fileprivate mutating func end(_ reason: any Error) {
         guard !isComplete, let reason = reason as? URLError, reason.code != .cancelled else { return }
         isComplete = true

@@ -6,8 +6,8 @@ import WebSocketCodec
 
 /// The server's end of a connection that replays a recorded exchange.
 ///
-/// One state machine parses the frames of the client. Another one creates those of the server,
-/// because the recorded Close frame replaces the one with which the first would respond.
+/// One state machine parses the frames of the client. Another one creates the frames of the server,
+/// because the recorded Close frame replaces the one that the first state machine would send.
 struct ConversationReplay: ~Copyable {
     private let exchange: Cassette.Exchange
     private let messages: [CassetteSession.Exchange.Message]
@@ -28,7 +28,7 @@ struct ConversationReplay: ~Copyable {
 
     /// Replays the exchange until either endpoint closes the connection.
     ///
-    /// - Throws: The error with which the connection ends.
+    /// - Throws: The error that ends the connection.
     mutating func run() async throws {
         guard let request = try await receiveRequest() else { return }
         try await connection.send(response(to: request))
@@ -81,8 +81,8 @@ struct ConversationReplay: ~Copyable {
                 try await flush()
             case (.close(let closure), true):
                 try await close(closure)
-                // The client responds with a Close frame, after the messages that it has sent in
-                // the meantime.
+                // The client responds with a Close frame, which follows the messages that it has
+                // sent in the meantime.
                 while let event = try await next() { if case .closed = event { return } }
                 return
             case (.message(let message), false): guard try await expect(message) else { return }
@@ -93,7 +93,7 @@ struct ConversationReplay: ~Copyable {
         _ = try await expect(nil)
     }
 
-    /// Waits for a message of the client, or for its Close frame if none is expected.
+    /// Waits for a message from the client, or for its Close frame if no message is expected.
     ///
     /// - Returns: Whether the client continues. A client may end a conversation early.
     private mutating func expect(_ expected: WebSocketMessage?) async throws -> Bool {
@@ -111,7 +111,8 @@ struct ConversationReplay: ~Copyable {
         }
     }
 
-    /// Sends the recorded Close frame, or one with the client's code if none was recorded.
+    /// Sends the recorded Close frame. If none was recorded, throws the recorded error, or sends a
+    /// Close frame with the client's code if there is none.
     private mutating func respond(to closure: WebSocketClosure?) async throws {
         for message in messages where message.isReceived {
             if case .close(let recorded) = message.content { return try await close(recorded) }
@@ -130,7 +131,7 @@ struct ConversationReplay: ~Copyable {
         while let bytes = writer.takeOutput() { try await connection.send(bytes) }
     }
 
-    /// Returns the next message or Close frame of the client, or `nil` at the end. Responds to
+    /// Returns the next message or Close frame from the client, or `nil` at the end. Responds to
     /// pings.
     private mutating func next() async throws -> WebSocketEvent? {
         while true {

@@ -2,13 +2,13 @@ import Foundation
 import WebServiceCore
 import WebServiceMocking
 
-/// Searches a redacted exchange for secrets that the redaction does not cover.
+/// A search for secrets in a redacted exchange that the redaction does not cover.
 struct SecretScan {
     /// The values that were redacted elsewhere, except short ones.
     private let secrets: [[UInt8]]
     private let allowed: Set<String>
 
-    /// The minimum length of a redacted value that is searched for, in bytes.
+    /// The minimum length of a redacted value to search for, in bytes.
     private static let minimumSecret = 8
     /// The minimum length of a string that looks like a token, in bytes.
     private static let minimumToken = 24
@@ -25,7 +25,7 @@ struct SecretScan {
         self.allowed = allowed
     }
 
-    /// Returns the description of the first finding; `nil` if there is none.
+    /// Returns a description of the first finding, or `nil` if there is none.
     func finding(in exchange: Cassette.Exchange) -> String? {
         if let url = exchange.request.url, let kind = finding(inText: url) { return "\(kind) in its URL" }
         for (message, name) in [(exchange.request, "request"), (exchange.response ?? .init(), "response")] {
@@ -67,7 +67,7 @@ struct SecretScan {
         var text = text
         if let boundary { text = text.replacingOccurrences(of: boundary, with: " ") }
         if text.contains(";base64,") || text.contains("sha") {
-            // Images in data URLs, and digests, are not secret.
+            // Images in data URLs and digests are not secret.
             text.replace(
                 #/(?:data:(?:image|audio|video|font)\/[-+.a-z0-9]+;base64,|sha(?:256|384|512)-)[A-Za-z0-9+\/=_-]+/#,
                 with: " ")
@@ -91,8 +91,9 @@ struct SecretScan {
         }
     }
 
-    /// Returns whether a word looks like a token: it has a well-known prefix, or is long and
-    /// contains upper case letters, lower case letters and digits in an irregular sequence.
+    /// Returns whether a word looks like a token. It does if it has a well-known prefix, or if it
+    /// is long and contains uppercase letters, lowercase letters and digits in an irregular
+    /// sequence.
     private func isToken(_ word: Substring.UTF8View) -> Bool {
         guard word.count >= 16, let text = String(word), !allowed.contains(text) else { return false }
         if Self.prefixes.contains(where: text.hasPrefix) { return true }

@@ -52,7 +52,7 @@ final class ScenarioReceiver: BodyReceiver {
 
     var events: [Event] { state.withLock { $0.events } }
     var bytes: Data { state.withLock { $0.bytes } }
-    /// A Boolean value that indicates whether calls overlapped or followed the end.
+    /// Whether calls overlapped or followed the end.
     var hasOverlap: Bool { state.withLock { $0.hasOverlap } }
     var isOver: Bool { state.withLock { $0.isOver } }
     var pauseCount: Int { state.withLock { $0.pauseCount } }

@@ -37,7 +37,7 @@ struct ScenarioRequest: Sendable {
 /// The response to a request: bytes on a connection, or the result of a mock.
 struct ScenarioReply: Sendable {
     let response: MockResponse
-    /// The result of a mock; `nil` if it is the response.
+    /// The result of a mock; `nil` if the mock returns the response.
     var mockResult: (any MockableDataTaskResult)?
 
     init(_ response: MockResponse, mock: (any MockableDataTaskResult)? = nil) {
@@ -60,7 +60,7 @@ struct ScenarioReply: Sendable {
     }
 }
 
-/// Responds to requests and records them, for a server or for a mock.
+/// A script that responds to requests and records them, for a server or for a mock.
 final class ScenarioScript: Sendable {
     typealias Responder = @Sendable (ScenarioRequest) -> ScenarioReply
 

@@ -9,7 +9,7 @@ final class ScenarioStage: Sendable {
     /// The base URL of all requests, without a trailing slash.
     let base: String
     let limit: Duration
-    /// `nil` if a mock responds.
+    /// The server that responds; `nil` if a mock responds.
     let server: MockServer?
     let script = ScenarioScript()
     let session: any Session
@@ -29,7 +29,8 @@ final class ScenarioStage: Sendable {
             server = nil
             base = "http://\(host)"
             mock.addStub(
-                requestMatcher: { $0.sentURL?.host == host }, responder: { [script] in script.response(to: $0) })
+                requestMatcher: { URL(string: $0.sentURL ?? "")?.host == host },
+                responder: { [script] in script.response(to: $0) })
         } else {
             let server = try MockServer { [script] in script.response(to: $0) }
             self.server = server
@@ -60,7 +61,7 @@ final class ScenarioStage: Sendable {
     /// The requests that have arrived, in order.
     var requests: [ScenarioRequest] { script.requests }
 
-    /// Returns the request with a number, counted from 1.
+    /// Returns the request with the given number, counted from 1.
     ///
     /// - Throws: ``SessionScenario/Failure`` if it has not arrived.
     func arrived(_ number: Int) throws -> ScenarioRequest {
@@ -78,7 +79,7 @@ final class ScenarioStage: Sendable {
         begin(encoded: try request.encode())
     }
 
-    /// Creates a task.
+    /// Creates a task for an encoded request.
     func begin(encoded request: any URLRequestEncodable) -> ScenarioTask {
         let exchange = ScenarioTask(request, over: session)
         exchanges.withLock { $0.append(exchange) }
@@ -99,7 +100,7 @@ final class ScenarioStage: Sendable {
         return outcome
     }
 
-    /// Waits until the request with a number, counted from 1, has arrived.
+    /// Waits until the request with the given number, counted from 1, has arrived.
     func arrival(_ number: Int) async throws {
         let hasCome = await script.arrivals.wait(for: number, limit: limit)
         try expect(hasCome, "request \(number) arrives", "\(script.arrivals.count) requests within \(limit)")

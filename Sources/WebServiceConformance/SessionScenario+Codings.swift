@@ -2,7 +2,7 @@ import Foundation
 import WebServiceCore
 import WebServiceMocking
 
-/// Compressed bodies. A session that does not accept gzip receives uncompressed ones.
+/// Compressed bodies. A session that does not accept gzip receives uncompressed bodies.
 extension SessionScenario {
     static let codings: [SessionScenario] = [
         gzip("a gzip response is decoded", text, gives: .response(200, plain)),

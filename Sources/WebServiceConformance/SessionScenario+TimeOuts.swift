@@ -35,7 +35,7 @@ extension SessionScenario {
             request.options.timeout = .milliseconds(300)
             let allowed = Duration.milliseconds(290)...(.milliseconds(300) + stage.limit / 10)
             var outcome = try await stage.send(request)
-            // The shortest of several: other processes can only add to the duration.
+            // The attempt is repeated, because other processes can only add to the duration.
             for _ in 0..<2 where outcome.elapsed > allowed.upperBound { outcome = try await stage.send(request) }
             try stage.expect(.failure([.timedOut]), outcome)
             try stage.expect(

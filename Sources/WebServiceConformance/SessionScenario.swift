@@ -26,7 +26,7 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
     /// The guarantee, as a sentence.
     public let name: String
 
-    /// A Boolean value that indicates whether the scenario requires network connections.
+    /// Whether the scenario requires network connections.
     ///
     /// Such a scenario does not apply to a session that sends no bytes.
     public let requiresSocket: Bool
@@ -54,9 +54,9 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
     ///     redirects or respond to authentication challenges.
     ///   - limit: The maximum duration to wait for a completion or any other expected event. Tasks
     ///     that are still in progress afterwards are cancelled. A timeout may be exceeded by a
-    ///     tenth of it. Pass a longer duration on a busy machine.
-    /// - Throws: ``Failure`` if the session does not behave as guaranteed, or `WebServiceError`
-    ///   with the code `mockServer` if the server cannot be started.
+    ///     tenth of this duration. Pass a longer duration on a busy machine.
+    /// - Throws: ``Failure`` if the session does not behave as guaranteed, or
+    ///   `WebServiceError.Code.mockServer` if the server cannot be started.
     public func run(over session: any Session, limit: Duration = .seconds(10)) async throws {
         try await run(over: session, mock: session as? MockSession, limit: limit)
     }
@@ -95,7 +95,7 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - session: The session, evaluated for each scenario; see ``run(over:limit:)``.
     ///   - limit: The maximum duration to wait for an expected event in a scenario.
-    /// - Throws: `WebServiceError` with the code `mockServer` if a server cannot be started, and
+    /// - Throws: `WebServiceError.Code.mockServer` if a server cannot be started, and
     ///   `CancellationError` if the Swift task is cancelled.
     public static func failures(over session: @autoclosure () -> any Session, limit: Duration = .seconds(10))
         async throws -> [Failure]

@@ -15,7 +15,7 @@ final class Tally: Sendable {
             return met
         }
 
-        /// Adds a waiter, unless its count is already reached.
+        /// Adds a waiter, unless its count has already been reached.
         ///
         /// - Returns: Whether the count has yet to be reached.
         mutating func enter(_ waiter: Waiter) -> Bool {
@@ -33,7 +33,7 @@ final class Tally: Sendable {
         for waiter in state.withLock({ $0.add() }) { waiter.isReached.set(true) }
     }
 
-    /// Waits for the event with a number, counted from 1.
+    /// Waits for the event with the given number, counted from 1.
     ///
     /// - Returns: Whether it occurred within the limit.
     func wait(for count: Int, limit: Duration) async -> Bool {

@@ -10,34 +10,36 @@ public import WebServiceStorage
 /// service.storages = [EncryptedStorage(try FileStorage(folder: folder), cipher: cipher)]
 /// ```
 /// The key of an entry (identifier, account and classification), its date and the kind of its
-/// content are authenticated but not encrypted. An entry that was changed, truncated, or moved to
-/// another key or account is therefore refused, and so is one that was copied from a storage with
-/// another name.
+/// content are authenticated but not encrypted. An entry is therefore refused if it was changed,
+/// truncated, or moved to another key or account, or if it was copied from a storage with another
+/// name.
 ///
-/// Entries that another key encrypted or that are not encrypted are refused as well. An entry that
-/// is refused counts as absent, and the observer is notified. The entry remains in the other
-/// storage until it is replaced or removed: with the correct key, it can be read again.
+/// Entries that are not encrypted, or that were encrypted with another key, are also refused. A
+/// refused entry counts as absent, and the observer is notified. The entry remains in the
+/// underlying storage until it is replaced or removed, so it can be read again with the correct
+/// key.
 ///
-/// All members may be called from any thread. Data is encrypted and decrypted in memory, on a
-/// thread of the caller.
+/// All members may be called from any thread. Data is encrypted and decrypted in memory, in the
+/// caller's Swift task.
 public struct EncryptedStorage: ResponseStorage {
     private let storage: any ResponseStorage
     private let name: String
     private let cipher: any StorageCipher
     private let observer: (@Sendable (_ failure: StorageEntry.Failure) -> Void)?
 
-    /// Creates a storage over another one.
+    /// Creates a storage on top of another storage.
     ///
     /// - Parameters:
-    ///   - storage: The storage of the encrypted entries.
-    ///   - name: The name of the storage, which is authenticated with each entry and not stored: an
-    ///     entry from a storage with another name, or with none, is refused. Use a different name
-    ///     for each storage with the same key, such as the name of the user. Defaults to an empty
-    ///     string: every storage without a name accepts the entry.
+    ///   - storage: The underlying storage, which stores the encrypted entries.
+    ///   - name: The name of this storage. It is authenticated with each entry, but not stored. An
+    ///     entry from a storage with another name, or without a name, is refused. Use a different
+    ///     name, such as the name of the user, for each storage with the same key. Defaults to an
+    ///     empty string, which means no name: every storage without a name accepts the entries.
     ///   - cipher: The cipher.
-    ///   - refusalObserver: Receives a failure for each read of an entry that is refused, on any
-    ///     thread. Its error is that of the cipher, or has the code `WebServiceError.Code.storage`
-    ///     if the entry is not encrypted. Defaults to `nil`.
+    ///   - refusalObserver: Called with a failure, on any thread, each time a refused entry is
+    ///     read. The error is that of the cipher, or an error with the code
+    ///     `WebServiceError.Code.storage` if the entry is not encrypted, or if only one of this
+    ///     storage and the storage that encrypted the entry has a name. Defaults to `nil`.
     public init(
         _ storage: any ResponseStorage, name: String = "", cipher: any StorageCipher,
         refusalObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)? = nil
@@ -45,18 +47,19 @@ public struct EncryptedStorage: ResponseStorage {
         (self.storage, self.name, self.cipher, observer) = (storage, name, cipher, refusalObserver)
     }
 
-    /// The classifications of the other storage.
+    /// The classifications of the underlying storage.
     public var classifications: Set<DataClassification>? { storage.classifications }
 
-    /// Returns whether responses to the request have a byte representation and the other storage
-    /// supports the request.
+    /// Returns whether responses to the request have a byte representation and the underlying
+    /// storage supports the request.
     public func supports(_ request: any StorableRequest) -> Bool {
         (request is any RawStorableRequest || request is any ValueStorableRequest) && storage.supports(request)
     }
 
-    /// Returns the entry for a key, or `nil` if there is none or it is refused.
+    /// Returns the entry for a key, or `nil` if there is no entry or if it is refused.
     ///
-    /// The date of the entry is the one with which it was stored, not that of the other storage.
+    /// The date of the entry is the date with which it was stored, not that of the underlying
+    /// storage.
     public func entry(for key: StorageKey) async throws -> StorageEntry? {
         guard let entry = try await storage.entry(for: key) else { return nil }
         do {
@@ -81,16 +84,17 @@ public struct EncryptedStorage: ResponseStorage {
         "a stored entry was encrypted by a storage with another name, and counts as absent; use the same name, or "
             + "remove the entries that were stored before the storage had a name")
 
-    /// The name, after its length; empty without a name.
+    /// The name, preceded by its length; empty if there is no name.
     private var binding: Data {
         guard !name.isEmpty else { return Data() }
         return withUnsafeBytes(of: UInt64(name.utf8.count).littleEndian) { Data($0) } + Data(name.utf8)
     }
 
-    /// Stores an entry, encrypted.
+    /// Encrypts and stores an entry.
     ///
-    /// - Throws: `WebServiceError.Code.storage` for a value without a byte representation; any
-    ///   error of the cipher or the other storage. The previous entry then remains.
+    /// - Throws: `WebServiceError.Code.storage` if the entry is a value without a byte
+    ///   representation, or any error of the cipher or the underlying storage. In these cases, the
+    ///   previous entry remains.
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         guard let data = entry.data else {
             throw WebServiceError(
@@ -105,15 +109,15 @@ public struct EncryptedStorage: ResponseStorage {
     /// Removes the entry for a key.
     public func removeEntry(for key: StorageKey) async throws { try await storage.removeEntry(for: key) }
 
-    /// Removes all entries of the other storage.
+    /// Removes all entries of the underlying storage.
     public func removeAll() async throws { try await storage.removeAll() }
 
-    /// Removes the entries with a classification from the other storage.
+    /// Removes the entries with a classification from the underlying storage.
     public func removeEntries(of classification: DataClassification) async throws {
         try await storage.removeEntries(of: classification)
     }
 
-    /// Returns descriptions of the entries of the other storage, including entries that would be
+    /// Returns summaries of the underlying storage's entries, including entries that would be
     /// refused.
     ///
     /// The sizes are those of the encrypted data. The dates are not authenticated.
@@ -123,13 +127,13 @@ public struct EncryptedStorage: ResponseStorage {
 }
 
 extension EncryptedStorage: ErasableStorage {
-    /// Erases the other storage.
+    /// Erases the underlying storage.
     package func erase() async throws { try await storage.eraseAll() }
 }
 
-/// The first bytes of the data of an encrypted entry: signature, version, form of the content,
-/// whether the date is known, whether the storage has a name, and the date in seconds since 1970 as
-/// the bits of a little-endian `Double`.
+/// The first bytes of an encrypted entry's data: the signature, the version, the form of the
+/// content, whether the date is known, whether the storage has a name, and the date. The date is
+/// the bit pattern of a little-endian `Double` with the seconds since 1970.
 struct EncryptionHeader {
     static let count = 16
     private static let start = Data("WSEc".utf8) + [1]
@@ -152,7 +156,7 @@ struct EncryptionHeader {
         bytes = Self.start + [form, date == nil ? 0 : 1, isNamed ? 1 : 0] + withUnsafeBytes(of: bits) { Data($0) }
     }
 
-    /// - Parameter data: The data of an entry, which begins with a header.
+    /// - Parameter data: The data of an entry.
     /// - Returns: `nil` if the data does not begin with a header of this version.
     init?(_ data: Data) {
         let head = Array(data.prefix(Self.count))

@@ -5,7 +5,7 @@ import Foundation
 // This file has not been built, because the package has not been built for Apple platforms.
 
 extension GCM {
-    /// - Parameter nonce: The nonce; `nil` for a random one.
+    /// - Parameter nonce: The nonce; `nil` for a random nonce.
     static func seal(_ data: Data, authenticating context: Data, key: Data, nonce: Data?) throws -> Data {
         let nonce = try nonce.map { try AES.GCM.Nonce(data: $0) } ?? AES.GCM.Nonce()
         let box = try AES.GCM.seal(data, using: SymmetricKey(data: key), nonce: nonce, authenticating: context)

@@ -7,7 +7,7 @@ extension GCM {
     private static let nonceCount = 12
     private static let tagCount = 16
 
-    /// - Parameter nonce: The nonce; `nil` for a random one.
+    /// - Parameter nonce: The nonce; `nil` for a random nonce.
     static func seal(
         _ data: Data, authenticating context: Data, key: Data, nonce: Data?
     ) throws(WebServiceError) -> Data {
@@ -46,11 +46,12 @@ extension GCM {
     }
 }
 
-/// The state of libcrypto for the encryption or decryption of one entry.
+/// The state of libcrypto while it encrypts or decrypts one entry.
 private final class CipherContext {
-    /// The maximum number of bytes per call, because libcrypto counts them as `int`.
+    /// The maximum number of bytes per call. It is limited because libcrypto counts bytes as `int`.
     private static let mostBytes = 1 << 30
-    /// The values of `EVP_CTRL_AEAD_GET_TAG` and `EVP_CTRL_AEAD_SET_TAG`, which no version changes.
+    /// The values of `EVP_CTRL_AEAD_GET_TAG` and `EVP_CTRL_AEAD_SET_TAG`, which are the same in all
+    /// versions.
     private static let (returnsTag, setsTag): (CInt, CInt) = (0x10, 0x11)
 
     private let library: Libcrypto
@@ -62,7 +63,7 @@ private final class CipherContext {
         self.library = library
         self.context = context
         self.isSealing = isSealing
-        let (key, nonce) = (Array(key), Array(nonce))  // 12 bytes are the default of the cipher
+        let (key, nonce) = (Array(key), Array(nonce))  // the cipher expects 12 bytes by default
         guard library.begin(context, library.aes256GCM(), nil, key, nonce, isSealing ? 1 : 0) == 1 else {
             throw library.failure("EVP_CipherInit_ex")
         }
@@ -83,7 +84,8 @@ private final class CipherContext {
         guard isDone else { throw library.failure("EVP_CipherUpdate") }
     }
 
-    /// - Parameter target: Returns the place for the output at an offset; `nil` for no output.
+    /// - Parameter target: Returns the place for the output at an offset, or `nil` if there is no
+    ///   output.
     private func update(_ data: Data, to target: (_ offset: Int) -> UnsafeMutableRawPointer?) -> Bool {
         data.withUnsafeBytes { data in
             var offset = 0
@@ -115,7 +117,7 @@ private final class CipherContext {
         guard status == 1 else { throw library.failure("EVP_CTRL_AEAD_GET_TAG") }
     }
 
-    /// - Returns: `false` if decrypted data is not authentic.
+    /// - Returns: `false` if the decrypted data is not authentic.
     func finish() throws(WebServiceError) -> Bool {
         var (rest, count) = ([UInt8](repeating: 0, count: 16), 0 as Int32)
         guard library.finish(context, &rest, &count) == 1 else {
@@ -130,7 +132,7 @@ private final class CipherContext {
 extension Libcrypto {
     /// Returns the library.
     ///
-    /// - Throws: `WebServiceError.Code.storage` if it is missing.
+    /// - Throws: `WebServiceError.Code.storage` if the library is missing.
     fileprivate static func loaded() throws(WebServiceError) -> Libcrypto {
         guard let shared else {
             throw WebServiceError(.storage, "libcrypto cannot be loaded; install OpenSSL 1.1.1 or 3 (libssl3)")
@@ -138,7 +140,7 @@ extension Libcrypto {
         return shared
     }
 
-    /// Returns the error of a function that has failed.
+    /// Returns the error of a function that failed.
     fileprivate func failure(_ function: String) -> WebServiceError {
         var name = [CChar](repeating: 0, count: 256)
         errorText(nextError(), &name, name.count)

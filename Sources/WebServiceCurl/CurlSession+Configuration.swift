@@ -1,4 +1,4 @@
-// The header of libcurl also declares the constants of sockets.
+// libcurl's header also declares socket constants.
 import CCurl
 import Foundation
 import WebServiceCore
@@ -14,12 +14,14 @@ extension CurlSession {
 
         /// The maximum number of connections per host and port, for each loop.
         ///
-        /// Further requests wait in first-in, first-out order. At least 1. Defaults to 64.
+        /// Further requests wait in first-in, first-out order. A stream or a download stops
+        /// counting when its head has arrived. The minimum is 1. Defaults to 64.
         public var maximumConnectionsPerHost = 64
 
         /// The maximum number of connections and of requests in flight, for each loop.
         ///
-        /// Further requests wait. At least 1. Defaults to 512.
+        /// Further requests wait. A stream or a download stops counting when its head has arrived.
+        /// The minimum is 1. Defaults to 512.
         public var maximumConnections = 512
 
         /// The maximum number of idle connections, for each loop. Defaults to 64.
@@ -27,8 +29,8 @@ extension CurlSession {
 
         /// The maximum number of WebSocket connections, for each loop.
         ///
-        /// These connections count toward no other limit. Further ones wait in first-in, first-out
-        /// order. At least 1. Defaults to 512.
+        /// These connections count toward no other limit. Further connections wait in first-in,
+        /// first-out order. The minimum is 1. Defaults to 512.
         public var maximumWebSocketConnections = 512
 
         /// The lifetime of an idle connection, rounded down to whole seconds. Defaults to 60
@@ -42,8 +44,8 @@ extension CurlSession {
 
         /// The timeout for establishing a connection, including name lookup and TLS handshake.
         ///
-        /// Applies to requests without `Request.Options.connectTimeout`. The value is rounded down
-        /// to whole milliseconds. Defaults to 30 seconds.
+        /// This timeout applies to requests without `Request.Options.connectTimeout`. The value is
+        /// rounded down to whole milliseconds. Defaults to 30 seconds.
         public var connectTimeout = Duration.seconds(30)
 
         /// The maximum size of the response header fields in bytes, including those of interim
@@ -55,29 +57,29 @@ extension CurlSession {
         /// The selection of the HTTP version. Defaults to ``HTTPVersion/negotiated``.
         public var httpVersion = HTTPVersion.negotiated
 
-        /// A Boolean value that indicates whether streams and downloads may use HTTP/2 and HTTP/3,
-        /// and thus share a connection with other requests.
+        /// Whether streams and downloads may use HTTP/2 and HTTP/3, and so share a connection with
+        /// other requests.
         ///
         /// Over HTTP/2, libcurl can then retain 10 MiB or more for each stream that is not read, in
-        /// addition to the buffer of the stream. Has no effect with libcurl versions before 8.17,
-        /// which lose or delay such responses. Defaults to `false`: streams use HTTP/1.1, each with
-        /// its own connection.
+        /// addition to the buffer of the stream. This option has no effect with libcurl versions
+        /// before 8.17, which lose or delay such responses. Defaults to `false`: streams use
+        /// HTTP/1.1, each with its own connection.
         public var multiplexesStreams = false
 
         /// The path of the Unix domain socket to which all requests are sent, instead of the host
         /// and port of their URLs.
         ///
-        /// The URL still defines the `Host` field, and whether TLS is used. The proxy configuration
-        /// has no effect. Each request uses a separate connection, because libcurl does not report
-        /// which of several connections to one path it has selected. The path may have up to 107
-        /// bytes (103 on Darwin). Defaults to `nil`.
+        /// The URL still determines the `Host` field and whether TLS is used. The proxy
+        /// configuration has no effect. Each request uses a separate connection, because libcurl
+        /// does not report which of several connections to one path it has selected. The path may
+        /// have up to 107 bytes (103 on Darwin). Defaults to `nil`.
         public var unixSocketPath: String?
 
         /// The IP addresses of hosts, by host and port, such as `"api.example.com:443"`.
         ///
         /// The addresses replace the name lookup, and are tried in turn. The URL, the `Host` field
         /// and the verification of the certificate do not change. The option has no effect on
-        /// requests that are sent to a proxy, which looks the name up. Defaults to an empty
+        /// requests that are sent to a proxy that looks the name up. Defaults to an empty
         /// dictionary.
         public var addresses: [String: [String]] = [:]
 
@@ -87,9 +89,11 @@ extension CurlSession {
         /// The closure receives the host in lower case and the port, and returns the addresses to
         /// try in turn, or `nil` to let the system look the host up. An error that it throws fails
         /// the request. The URL, the `Host` field and the verification of the certificate do not
-        /// change. The closure is called concurrently, on threads of the package that it may block.
-        /// It is not called for IP addresses, for hosts in ``addresses``, for a Unix domain socket,
-        /// or if the configuration specifies a proxy. An existing connection to the host is reused
+        /// change.
+        ///
+        /// The closure is called concurrently, on threads of the package, which it may block. It is
+        /// not called for IP addresses, for hosts in ``addresses``, for a Unix domain socket, or if
+        /// the configuration specifies a proxy. An existing connection to the host is reused
         /// regardless of the result. The deadline of the request limits the wait. Defaults to
         /// `nil`.
         public var resolver: (@Sendable (_ host: String, _ port: Int) async throws -> [String]?)?
@@ -99,9 +103,9 @@ extension CurlSession {
         ///
         /// The system looks up the host name in this URL. The certificate of the server is verified
         /// with the PEM file of ``TLS/trustedCertificatesFile``, or with the certificates of the
-        /// system. The server does not look up hosts with ``addresses``, or names that a proxy
-        /// looks up. If libcurl does not support this option, the session cannot be created.
-        /// Defaults to `nil`.
+        /// system. The session does not use this server for hosts in ``addresses`` or for names
+        /// that a proxy looks up. If libcurl does not support this option, the session cannot be
+        /// created. Defaults to `nil`.
         public var dnsURL: String?
 
         /// The addresses to which the session may connect, for programs that send requests to URLs
@@ -110,10 +114,10 @@ extension CurlSession {
 
         /// The maximum average rate at which each request receives bytes, in bytes per second.
         ///
-        /// Values below 16,384 count as 16,384. libcurl receives up to 100 KiB or the bytes of one
-        /// second, whichever is more, in one burst and then waits, so a smaller body is not
+        /// Values below 16,384 count as 16,384. libcurl receives up to 100 KiB, or the bytes of one
+        /// second if that is more, in one burst, and then waits. A smaller body is therefore not
         /// delayed. The wait counts toward the idle timeout. A download can have an additional
-        /// limit; both apply. Defaults to `nil`: no limit.
+        /// limit; both limits then apply. Defaults to `nil`: no limit.
         public var maximumBytesPerSecondReceived: Int?
 
         /// The maximum average rate at which each request sends its body, in bytes per second.
@@ -125,29 +129,29 @@ extension CurlSession {
         /// The TLS configuration for all servers without an entry in ``hostTLS``.
         public var tls = TLS()
 
-        /// The TLS configurations for specific hosts, by host name. They replace ``tls`` as a
-        /// whole.
+        /// The TLS configurations for specific hosts, by host name. Each of them replaces ``tls``
+        /// as a whole.
         ///
-        /// `"api.example.com"` is one host, on every port. `"*.example.com"` is every subdomain of
-        /// `example.com` at any depth, without `example.com` itself. An exact name takes precedence
-        /// over a pattern, and a longer pattern over a shorter one. A name may also be an IP
-        /// address; an IPv6 address is in brackets. A redirect uses the configuration of its own
-        /// host. The configuration applies to the connection through the tunnel of a proxy, but not
-        /// to the connection to the proxy. Defaults to an empty dictionary.
+        /// `"api.example.com"` matches one host, on every port. `"*.example.com"` matches every
+        /// subdomain of `example.com` at any depth, but not `example.com` itself. An exact name
+        /// takes precedence over a pattern, and a longer pattern over a shorter one. A name may
+        /// also be an IP address; an IPv6 address is in brackets. A redirected request uses the
+        /// configuration of its new host. The configuration applies to the connection through the
+        /// tunnel of a proxy, but not to the connection to the proxy. Defaults to an empty
+        /// dictionary.
         public var hostTLS: [String: TLS] = [:]
 
-        /// A Boolean value that indicates whether the metrics of a request contain the certificates
-        /// of its server (`TransportMetrics.certificates`).
+        /// Whether the metrics of a request contain the certificates of its server
+        /// (`TransportMetrics.certificates`).
         ///
-        /// libcurl then converts them to text for each new TLS connection, which takes processor
-        /// time. Defaults to `false`.
+        /// libcurl then converts the certificates to text for each new TLS connection, which takes
+        /// processor time. Defaults to `false`.
         public var recordsCertificates = false
 
-        /// A Boolean value that indicates whether the metrics of a request contain its header
-        /// fields as they were sent (`TransportMetrics.requestHeaders`), for example for the
-        /// inspector.
+        /// Whether the metrics of a request contain its header fields as they were sent
+        /// (`TransportMetrics.requestHeaders`), for example for the inspector.
         ///
-        /// libcurl then also formats messages for each request, which takes processor time.
+        /// libcurl then also formats debug messages for each request, which takes processor time.
         /// Defaults to `false`.
         public var recordsRequestHeaders = false
 
@@ -156,16 +160,17 @@ extension CurlSession {
 
         /// The TLS configuration of the connection to an `https` proxy.
         ///
-        /// Defaults to `nil`: the trusted certificates and the minimum version of ``tls``, without
-        /// its pins and its client certificate, which belong to the servers.
+        /// Defaults to `nil`, which applies the trusted certificates and the minimum version of
+        /// ``tls``, but not its pins or its client certificate, because they are intended for the
+        /// servers.
         public var proxyTLS: TLS?
 
-        /// The `User-Agent` of requests without one; `nil` sends none. Defaults to the program and
-        /// the system, as in `Headers.program`.
+        /// The `User-Agent` of requests that do not specify one; `nil` adds none. Defaults to the
+        /// program and the system, as in `Headers.program`.
         public var userAgent: String? = Headers.program[.userAgent]
 
-        /// The `Accept-Language` of requests without one; `nil` sends none. Defaults to the
-        /// languages of the user, if they are known, as in `Headers.program`.
+        /// The `Accept-Language` of requests that do not specify one; `nil` adds none. Defaults to
+        /// the languages of the user, if they are known, as in `Headers.program`.
         public var acceptLanguage: String? = Headers.program[.acceptLanguage]
 
         /// Creates a configuration with the default values.
@@ -184,16 +189,17 @@ extension CurlSession {
         ///
         /// All `http` servers must support HTTP/2. Versions of libcurl before 8.0 cannot reuse such
         /// a connection, so each request uses a separate one. Exchanges that may pause still use
-        /// HTTP/1.1: streams and downloads, unless ``Configuration/multiplexesStreams`` is `true`,
-        /// streamed request bodies, and requests with `expectsContinue`.
+        /// HTTP/1.1. These are requests with a streamed body, requests with `expectsContinue` and,
+        /// unless ``Configuration/multiplexesStreams`` is `true`, streams and downloads.
         case priorKnowledge
         /// HTTP/3 (RFC 9114) for `https` URLs, if a connection over UDP can be established.
         ///
-        /// Otherwise, and for the exchanges that use HTTP/1.1 with ``priorKnowledge``, the same as
-        /// ``negotiated``. A connection over TCP is attempted as soon as the one over UDP fails or
-        /// is slow, and the first that is established is used. Requests that are sent to a proxy or
-        /// to a Unix domain socket do not use HTTP/3. If libcurl does not support HTTP/3
-        /// (``Library/supportsHTTP3``), the session cannot be created.
+        /// If it cannot, and for the exchanges that use HTTP/1.1 with ``priorKnowledge``, this case
+        /// is the same as ``negotiated``. A connection over TCP is attempted as soon as the one
+        /// over UDP fails or is slow, and the first connection that is established is used.
+        /// Requests that are sent to a proxy or to a Unix domain socket do not use HTTP/3. If
+        /// libcurl does not support HTTP/3 (``Library/supportsHTTP3``), the session cannot be
+        /// created.
         case http3
     }
 }

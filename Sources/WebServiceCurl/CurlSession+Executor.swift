@@ -20,9 +20,9 @@ extension CurlSession {
     /// }.value
     /// ```
     /// - Code on the executor must not block or compute for long, because all requests of the loop
-    ///   wait meanwhile. Code that blocks until one of these requests completes never returns. A
-    ///   debug build reports on standard error if a task runs for more than 50 ms without
-    ///   suspending.
+    ///   have to wait in the meantime. Code that blocks until one of these requests completes never
+    ///   returns. A debug build reports on standard error if a task runs for more than 50 ms
+    ///   without suspending.
     /// - Child tasks, actors without a custom executor, observers, and steps without closures, such
     ///   as `decode`, also run on the executor. Handlers, steps with closures, interceptors, the
     ///   main actor and tasks created with `Task { … }` do not (`Documentation/Concurrency.md`).

@@ -4,16 +4,16 @@ import WebServiceCore
 extension CurlSession {
     /// The libcurl that the process has loaded.
     ///
-    /// Its version can differ from the one against which the program was built.
+    /// Its version can differ from the version that the program was built against.
     public struct Library: Sendable, Hashable, CustomStringConvertible {
         /// The version, such as `"8.16.0"`.
         public let version: String
-        /// The TLS library and its version, such as `"OpenSSL/3.5.3"`; `nil` without TLS.
+        /// The TLS library and its version, such as `"OpenSSL/3.5.3"`; `nil` if libcurl does not
+        /// support TLS.
         public let tls: String?
-        /// A Boolean value that indicates whether libcurl supports HTTP/2 (RFC 9113).
+        /// Whether libcurl supports HTTP/2 (RFC 9113).
         public let supportsHTTP2: Bool
-        /// A Boolean value that indicates whether libcurl supports HTTP/3 (RFC 9114), which
-        /// ``HTTPVersion/http3`` needs.
+        /// Whether libcurl supports HTTP/3 (RFC 9114), which ``HTTPVersion/http3`` needs.
         public let supportsHTTP3: Bool
         /// The content codings that a session requests and decodes, as in `Accept-Encoding` (RFC
         /// 9110, section 12.5.3).
@@ -25,8 +25,9 @@ extension CurlSession {
             return (["libcurl \(version)"] + features + contentCodings).joined(separator: ", ")
         }
 
-        /// - Parameter information: The fields since `CURLVERSION_FIRST`. In an older libcurl, the
-        ///   structure has fewer fields than the header declares, so it is never copied as a whole.
+        /// - Parameter information: The version information, of which only the fields of
+        ///   `CURLVERSION_FIRST` are read. In an older libcurl, the structure has fewer fields than
+        ///   the header declares, so it is never copied as a whole.
         init(_ information: UnsafePointer<curl_version_info_data>, _ codings: ContentCodings) {
             func supports(_ feature: Int32) -> Bool { information.pointee.features & feature != 0 }
             version = information.pointee.version.map { String(cString: $0) } ?? ""

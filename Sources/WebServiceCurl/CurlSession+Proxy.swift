@@ -6,11 +6,11 @@ extension CurlSession {
     public enum Proxy: Sendable {
         /// The proxy specified by the environment.
         ///
-        /// libcurl evaluates `http_proxy`, and `https_proxy`, `all_proxy` and `no_proxy` in lower
-        /// or upper case. If none of them specifies a proxy when the session is created, the
-        /// session connects directly, even if one is set later. Otherwise, libcurl reads the
-        /// variables for each request. If the value is not the URL of a proxy, the request fails
-        /// with the error message of libcurl.
+        /// libcurl evaluates `http_proxy` in lower case, and `https_proxy`, `all_proxy` and
+        /// `no_proxy` in lower or upper case. If none of these variables specifies a proxy when the
+        /// session is created, the session connects directly, even if a variable is set later.
+        /// Otherwise, libcurl reads the variables for each request. If a value is not a proxy URL,
+        /// the request fails.
         case environment
         /// A direct connection, regardless of the environment.
         case none
@@ -18,19 +18,23 @@ extension CurlSession {
         /// environment.
         ///
         /// The scheme is `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`. The URL may
-        /// contain a user and a password. The port defaults to 443 for `https` and to 1080 for all
-        /// others. With any other string, the session cannot be created.
+        /// contain a user name and a password. The port defaults to 443 for `https` and to 1080 for
+        /// all others. With any other string, the session cannot be created.
         case url(String)
-        /// The proxy with this URL, as in ``url(_:)``, and a user and a password of any characters.
+        /// The proxy with this URL, as in ``url(_:)``, with a user name and a password.
+        ///
+        /// The URL must not contain a user name or a password. The user name must not be empty or
+        /// contain a colon. Neither the user name nor the password may contain a control character.
+        /// A SOCKS proxy does not support `usesDigest`. Otherwise, the session cannot be created.
         ///
         /// The credentials are sent only to the proxy. With `usesDigest`, they are sent as Digest
         /// credentials (RFC 7616) instead of Basic ones, after the challenge of the proxy. Requests
-        /// for http URLs then also use a tunnel (CONNECT), which the proxy must permit.
+        /// for `http` URLs then also use a tunnel (CONNECT), which the proxy must permit.
         case authenticated(url: String, user: String, password: String, usesDigest: Bool = false)
         /// The proxy that a closure returns for the URL of each request.
         ///
         /// The closure is called once for each request that the session sends, including retries
-        /// and redirects. It is called concurrently, on threads of the package that it may block.
+        /// and redirects. It is called concurrently, on threads of the package, which it may block.
         /// An error that it throws, or a proxy that cannot be used, fails the request. The deadline
         /// of the request limits the wait. If the session is closed during the wait, the request
         /// fails. Requests with different credentials for the same proxy use separate connections.
@@ -43,7 +47,7 @@ extension CurlSession {
 extension CurlSession.Proxy {
     private static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
-    /// The URL of the proxy; `nil` without one.
+    /// The URL of the proxy; `nil` if there is none.
     var address: String? {
         switch self {
         case .url(let url), .authenticated(let url, _, _, _): url
@@ -51,7 +55,7 @@ extension CurlSession.Proxy {
         }
     }
 
-    /// The scheme of the URL in lower case; `nil` without a URL.
+    /// The scheme of the URL in lower case; `nil` if there is no URL.
     var scheme: String? {
         guard let url = address, let end = url.utf8.firstRange(of: "://".utf8) else { return nil }
         return String(Substring(url.utf8[..<end.lowerBound])).asciiLowercased()
@@ -83,19 +87,19 @@ extension CurlSession.Proxy {
             Origin("http://" + String(Substring(host ?? authority))) != nil
         else { throw fail("the proxy URL has a path, or no valid host and port; use 'http://host:port'") }
         guard case .authenticated(_, let user, let password, let usesDigest) = self else { return }
-        guard host == nil else { throw fail("the proxy URL contains a user; remove it and pass it as 'user'") }
+        guard host == nil else { throw fail("the proxy URL contains a user name; remove it and pass it as 'user'") }
         guard (user + password).utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw fail("the user or the password of the proxy contains a control character; remove it")
+            throw fail("the user name or the password of the proxy contains a control character; remove it")
         }
         guard !user.isEmpty, !user.utf8.contains(UInt8(ascii: ":")) else {
-            throw fail("the user of the proxy must not be empty or contain a colon")
+            throw fail("the user name of the proxy must not be empty or contain a colon")
         }
         guard !usesDigest || scheme.hasPrefix("http") else {
             throw fail("a SOCKS proxy does not support Digest authentication; set usesDigest to false")
         }
     }
 
-    /// A string that is unique to the credentials for a proxy; `nil` without credentials.
+    /// A string that is unique to the credentials for a proxy; `nil` if there are none.
     var credentials: String? {
         switch self {
         case .url(let url): url.utf8.contains(UInt8(ascii: "@")) ? url : nil
@@ -108,15 +112,16 @@ extension CurlSession.Proxy {
 // MARK: - Descriptions without secrets
 
 extension CurlSession.Proxy: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// A description that is safe to log: the kind of proxy, or scheme, host and port without user
-    /// and password.
+    /// A description that is safe to log: the kind of proxy, or the scheme, host and port of its
+    /// URL without the user name and the password.
     public var description: String {
         switch self {
         case .environment: return "environment"
         case .none: return "none"
         case .perRequest: return "perRequest"
         case .url(let url), .authenticated(let url, _, _, _):
-            // UTF-8 bytes, because a delimiter and a combining character form another `Character`.
+            // The code uses UTF-8 bytes, because a delimiter and a combining character form another
+            // `Character`.
             let bytes = Array(url.utf8)
             let scheme = bytes[..<(bytes.firstRange(of: "://".utf8)?.upperBound ?? 0)]
             let authority = bytes[(bytes.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 } ?? scheme.endIndex)...]

@@ -9,7 +9,7 @@ extension CurlSession {
     public struct TLS: Sendable {
         /// The path of a PEM or DER file with the trusted certificates.
         ///
-        /// If a PEM file changes, including the system's, it is read again within five minutes. A
+        /// If a PEM file, including the system's, changes, it is read again within five minutes. A
         /// DER file is read only once, as is a PEM file that is combined with
         /// ``trustedCertificates`` or ``includesSystemCertificates``. Defaults to `nil`.
         public var trustedCertificatesFile: String?
@@ -21,11 +21,12 @@ extension CurlSession {
         /// certificates. Defaults to `nil`.
         public var trustedCertificates: Data?
 
-        /// A Boolean value that indicates whether the system's certificates are trusted in addition
-        /// to ``trustedCertificatesFile`` and ``trustedCertificates``.
+        /// Whether the system's certificates are trusted in addition to ``trustedCertificatesFile``
+        /// and ``trustedCertificates``.
         ///
-        /// Unless a directory of the system contains all of them, as on Debian, each new connection
-        /// parses them, which takes about 17 ms of processor time. Defaults to `false`.
+        /// Unless a system directory contains all of the system's certificates, as on Debian, each
+        /// new connection parses them, which takes about 17 ms of processor time. Defaults to
+        /// `false`.
         public var includesSystemCertificates = false
 
         /// The certificate to present to servers that request one. Defaults to `nil`.
@@ -33,10 +34,11 @@ extension CurlSession {
 
         /// The pins of the accepted public keys. A server also needs a trusted certificate.
         ///
-        /// A pin is `sha256//` followed by the base64 of the SHA-256 of the key's
-        /// `SubjectPublicKeyInfo` (RFC 7469, section 2.4). An empty array accepts every key. For
-        /// any other key, a request fails with `URLError.serverCertificateUntrusted`, whose
-        /// `pinnedKeyMismatch` contains the pin of that key. Defaults to an empty array.
+        /// A pin is `sha256//` followed by the Base64-encoded SHA-256 hash of the key's
+        /// `SubjectPublicKeyInfo` (RFC 7469, section 2.4). If no pin matches the server's key, the
+        /// request fails with `URLError.serverCertificateUntrusted`, whose `pinnedKeyMismatch`
+        /// contains the pin of that key if the TLS library reports it. Defaults to an empty array,
+        /// which accepts every key.
         public var pinnedPublicKeys: [String] = []
 
         /// The minimum TLS version. Defaults to ``Version/tls12``.
@@ -56,7 +58,7 @@ extension CurlSession {
         /// A client certificate and its private key.
         ///
         /// The certificate is in PEM, DER or PKCS #12, and the key in PEM or DER. A PEM certificate
-        /// may be followed by those of its issuers.
+        /// may be followed by the certificates of its issuers.
         public struct ClientCertificate: Sendable {
             enum Source: Sendable {
                 case file(String)
@@ -68,7 +70,7 @@ extension CurlSession {
             let key: Source?
             let password: String?
 
-            /// Creates a client certificate in files, which each new connection reads.
+            /// Creates a client certificate from files, which each new connection reads.
             ///
             /// - Parameters:
             ///   - certificateFile: The path of the certificate.
@@ -82,7 +84,7 @@ extension CurlSession {
                 password = keyPassword
             }
 
-            /// Creates a client certificate in memory.
+            /// Creates a client certificate from data in memory.
             ///
             /// If libcurl uses a TLS library that reads certificates only from files, such as
             /// GnuTLS, a session with this certificate cannot be created.

@@ -8,12 +8,12 @@ public import WebServiceCore
 /// ```
 /// The file can be opened with the developer tools of a browser. It is a valid archive after each
 /// entry, even if the process ends. Entries are written in the background, in the order in which
-/// the requests ended. The entry of a WebSocket is written when the connection ends, with the last
-/// 1,000 messages. Secret header fields, query values and values in bodies are redacted.
+/// the requests ended. The entry of a WebSocket is written when the connection ends. It contains
+/// at most the last 1,000 messages. Secrets in header fields, query values and bodies are redacted.
 ///
-/// Memory use is bounded: while 256 entries wait to be written, further ones are omitted. Entries
-/// beyond ``maximumBytes`` or after the disk is full are also omitted. The archive contains the
-/// number of omitted entries.
+/// Memory use is bounded: while 256 entries wait to be written, further entries are omitted.
+/// Entries that would exceed ``maximumBytes`` or that cannot be written, for example because the
+/// disk is full, are also omitted. The archive contains the number of omitted entries.
 public final class ArchiveObserver: Observer {
     /// The maximum size of the file in bytes.
     public let maximumBytes: Int
@@ -23,14 +23,14 @@ public final class ArchiveObserver: Observer {
     private let state = Mutex(State())
 
     private struct State {
-        /// The requests in flight, by the identifier of the exchange.
+        /// The attempts in flight, by the identifier of their exchange.
         var started: [UInt64: (request: EncodedRequest, start: UInt64)] = [:]
-        /// The entries of open WebSocket connections, by the identifier of the exchange.
+        /// The entries of open WebSocket connections, by the identifier of their exchange.
         var connections: [UInt64: Entry] = [:]
         /// The number of entries that wait to be written.
         var pending = 0
         var omitted = 0
-        /// The callers that wait until all entries are written.
+        /// The callers that wait until all entries have been written.
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -47,13 +47,13 @@ public final class ArchiveObserver: Observer {
     /// Creates an observer that writes to a file. An existing file is replaced.
     ///
     /// - Parameters:
-    ///   - file: The file. New files are accessible only to the user (0600).
+    ///   - file: The file to write. A new file is accessible only to the user (0600).
     ///   - bodyLimit: The maximum size of each body to include, and of all messages of a WebSocket
-    ///     together, in bytes. Larger bodies, and those that cannot be redacted, are omitted.
-    ///     Defaults to 0: only the sizes of bodies and messages.
+    ///     together, in bytes. Bodies that are larger or that cannot be redacted are omitted.
+    ///     Defaults to 0, which includes only the sizes of bodies and messages.
     ///   - maximumBytes: The maximum size of the file, in bytes. Defaults to 100 MiB.
     ///   - redaction: The rules for secrets. Defaults to ``Redaction/standard``.
-    /// - Throws: The error of the file system.
+    /// - Throws: The error of the file system if the file cannot be written.
     public init(
         file: URL, bodyLimit: Int = 0, maximumBytes: Int = 100 << 20, redaction: Redaction = .standard
     ) throws {
@@ -80,7 +80,7 @@ public final class ArchiveObserver: Observer {
                 if !isWritten { _ = Self.write(HTTPArchive.end(omitted: omitted), to: handle, at: position) }
                 self?.didFinish()
             }
-            try? handle.close()  // every entry was written
+            try? handle.close()  // every entry has been written
         }
     }
 
@@ -88,7 +88,7 @@ public final class ArchiveObserver: Observer {
         entries.finish()
     }
 
-    /// Writes text at a position, and truncates the file after it.
+    /// Writes data at a position and truncates the file after it.
     private static func write(_ text: Data, to handle: FileHandle, at position: UInt64) -> Bool {
         do {
             try handle.seek(toOffset: position)
@@ -120,9 +120,10 @@ public final class ArchiveObserver: Observer {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Waits until the entries of all requests that have ended are written.
+    /// Waits until the entries that this observer has received are written.
     ///
-    /// Call this method before the program exits.
+    /// Call this method before the program exits. The last event of a request can be delivered
+    /// shortly after the request's task has its result.
     public func finish() async {
         await withCheckedContinuation { continuation in
             let isDone = state.withLock { state in
@@ -133,7 +134,7 @@ public final class ArchiveObserver: Observer {
         }
     }
 
-    /// Adds each request that ends to the archive.
+    /// Adds each attempt to the archive when the attempt ends.
     public func observe(_ event: ExchangeEvent) {
         let id = event.exchange.id
         switch event.kind {
@@ -148,7 +149,7 @@ public final class ArchiveObserver: Observer {
             var entry = Entry(attempt: attempt, date: event.exchange.date, bodies: bodies)
             guard case .success(let response) = result, response.status == 101 else { return add(entry) }
             entry.messages = RecordedMessages()
-            // An interceptor can open another connection.
+            // An interceptor may have opened another connection before.
             add(state.withLock { [entry] in $0.connections.updateValue(entry, forKey: id) })
         case .message(let message, let isReceived):
             let message = RecordedMessages.Message(
@@ -178,7 +179,7 @@ public final class ArchiveObserver: Observer {
 extension Observer where Self == ArchiveObserver {
     /// Returns an observer that writes every request to an HTTP archive; see ``ArchiveObserver``.
     ///
-    /// - Throws: The error of the file system.
+    /// - Throws: The error of the file system if the file cannot be written.
     public static func archive(
         to file: URL, bodyLimit: Int = 0, maximumBytes: Int = 100 << 20, redaction: Redaction = .standard
     ) throws -> ArchiveObserver {

@@ -16,24 +16,24 @@ extension Request {
     ///     --url 'https://brewhapi.example.com/brewers'
     /// ```
     /// - The command is one line of printable characters for any POSIX shell (XCU, section 2).
-    ///   Regardless of the request's content, it runs only `curl`, `printf` and, for the files of a
-    ///   `multipart` body, `cat`.
-    /// - The method, URL, header fields (sorted by name, repeated ones joined) and body are those
-    ///   of `urlRequest()`, byte for byte; other fields, such as `User-Agent`, are those of curl.
-    ///   The command sends one request: it does not follow redirects, and reads no `.curlrc` or
-    ///   other file except those of the body.
-    /// - `printf` writes a body that is long, begins with `@` or contains unprintable characters to
-    ///   a pipe.
-    /// - A body from a provider or a stream is not known before the request is sent, so
-    ///   `[body created when sent]` replaces it. Providers are not called.
+    ///   Regardless of the request's content, it runs only `curl`, `printf` and, for the files of
+    ///   the body, `cat`.
+    /// - The method, the URL, the body and the header fields (sorted by name, repeated fields
+    ///   joined) are exactly those of `urlRequest()`. Other fields, such as `User-Agent`, are those
+    ///   of curl. The command sends one request: it does not follow redirects, and reads no files
+    ///   except those of the body, not even `.curlrc`.
+    /// - If a body is long, begins with `@` or contains unprintable characters, `printf` writes it
+    ///   to a pipe.
+    /// - A body from a provider or a stream is not known before the request is sent, so it is
+    ///   replaced by `[body created when sent]`. Providers are not called.
     /// - A body that is compressed when it is sent is shown uncompressed.
-    /// - For a request that cannot be encoded, the result is a comment, `# '…'`, with the code and
-    ///   message of the error that `urlRequest()` throws.
+    /// - If the request cannot be encoded, the result is a comment, `# '…'`, that contains the code
+    ///   and the message of the error that `urlRequest()` throws.
     ///
-    /// - Parameter redaction: The rules for the values that placeholders replace. A body that
-    ///   cannot be inspected, such as bytes that are not UTF-8 or the parts of a `multipart` body,
-    ///   is replaced as a whole. `nil` shows all values, including passwords. Defaults to
-    ///   ``Redaction/standard``.
+    /// - Parameter redaction: The rules for the values that are replaced by placeholders. A body
+    ///   that cannot be inspected, such as bytes that are not UTF-8 or the parts of a `multipart`
+    ///   body, is replaced as a whole. If `nil`, all values are shown, including passwords.
+    ///   Defaults to ``Redaction/standard``.
     public func curlDescription(redaction: Redaction? = .standard) -> String {
         do throws(WebServiceError) {
             var request = self
@@ -43,7 +43,8 @@ extension Request {
             }
             return CurlDescription.command(for: try request.encode(), self, redaction)
         } catch {
-            // Quoted, because some shells do not recognize comments in interactive mode.
+            // The text is quoted, because some shells do not recognize comments in interactive
+            // mode.
             let text = "\(error.code): \(error.message)"
             return "# \(CurlDescription.quoted((redaction?.text(text) ?? text).escapingControls))"
         }
@@ -55,12 +56,12 @@ private enum CurlDescription {
     /// The placeholder for a body that is not known yet.
     static let unknownBody = Data("[body created when sent]".utf8)
 
-    /// The maximum length of a body as an argument; a longer one is piped. Linux limits an argument
-    /// to 128 KiB.
+    /// The maximum length of a body that is passed as an argument. A longer body is piped, because
+    /// Linux limits an argument to 128 KiB.
     private static let longestArgument = 65_536
 
     static func command(for encoded: EncodedRequest, _ request: Request, _ redaction: Redaction?) -> String {
-        // `--disable` must be the first option. Without it, a `.curlrc` adds arbitrary options.
+        // `--disable` must be the first option. Otherwise, a `.curlrc` could add arbitrary options.
         var command = "curl --disable --globoff --path-as-is"
         var pipe = ""
         func add(_ option: String, _ argument: String) { command += " --\(option) \(quoted(argument))" }
@@ -76,7 +77,7 @@ private enum CurlDescription {
             add("header", value.isEmpty ? "\(name);" : "\(name): \(value)")
         }
         if let body = body(of: encoded, request, redaction) {
-            // Removes header fields that curl would add automatically: a `Content-Type`, and
+            // Removes the header fields that curl would add automatically: `Content-Type`, and
             // `Expect` for bodies of more than 1 MiB (1 KiB in older versions).
             if !headers.contains(where: { $0.key.equalsIgnoringASCIICase("Content-Type") }) {
                 add("header", "Content-Type:")
@@ -95,8 +96,8 @@ private enum CurlDescription {
         return pipe + command
     }
 
-    /// Returns whether the length of a body without bytes is sent: methods that define a meaning
-    /// for content require it (RFC 9110, section 8.6).
+    /// Returns whether the length of an empty body is sent. Methods that define a meaning for
+    /// content require it (RFC 9110, section 8.6).
     private static func hasEmptyBody(_ encoded: EncodedRequest) -> Bool {
         switch encoded.method {
         case .POST, .PUT, .PATCH: true
@@ -104,7 +105,7 @@ private enum CurlDescription {
         }
     }
 
-    /// Returns the body to show; `nil` if it is empty.
+    /// Returns the body to show, or `nil` if it is empty.
     private static func body(of encoded: EncodedRequest, _ request: Request, _ redaction: Redaction?) -> BodySource? {
         if request.template?.httpBodyStream != nil || encoded.stream != nil { return BodySource(unknownBody) }
         if let source = encoded.bodySource { return redaction.map { BodySource(Data($0.placeholder.utf8)) } ?? source }
@@ -112,15 +113,15 @@ private enum CurlDescription {
         if request.hasBodyProvider { return BodySource(body) }
         guard let redaction else { return BodySource(body) }
         // The whole body must be UTF-8, because a redaction accepts an incomplete character at the
-        // end. The content of a multipart form is omitted, as in the descriptions of the form.
+        // end. The content of a multipart form is omitted, as in descriptions of the form.
         let isMultipart = bodyType(of: request).map { MediaType.matches($0, pattern: "multipart/*") } ?? false
         let isText = !isMultipart && String(validating: body, as: UTF8.self) != nil
         let text = isText ? redaction.body(body, contentType: bodyType(of: request)) : nil
         return BodySource(Data((text ?? redaction.placeholder).utf8))
     }
 
-    /// Returns the body as an argument; `nil` if it cannot be one. After `@`, curl expects a file
-    /// name.
+    /// Returns the body as an argument, or `nil` if it cannot be one. For example, curl expects a
+    /// file name after `@`.
     private static func argument(_ body: BodySource) -> String? {
         guard let bytes = body.bytes, bytes.first != UInt8(ascii: "@"), bytes.count <= longestArgument,
             let text = String(validating: bytes, as: UTF8.self), isPrintable(text)
@@ -133,14 +134,14 @@ private enum CurlDescription {
         let commands = body.pieces.map { piece in
             switch piece {
             case .bytes(let data): printf(data)
-            case .file(let file): "cat \(quoted(file.path))"  // the path is absolute, so it is not parsed as an option
+            case .file(let file): "cat \(quoted(file.path))"  // an absolute path cannot be parsed as an option
             }
         }
         return commands.count == 1 ? commands.joined() : "{ \(commands.joined(separator: "; ")); }"
     }
 
-    /// Returns the media type of the body from the way it was created. A header field with a
-    /// different type must not disable redaction.
+    /// Returns the media type of the body, which depends on how the body was created. A header
+    /// field with a different type must not disable redaction.
     private static func bodyType(of request: Request) -> String? {
         if request.parametersBelongInBody { return request.parameterEncoding.contentType }
         return switch request.content.content {
@@ -156,18 +157,17 @@ private enum CurlDescription {
 // MARK: - Shell quoting
 
 extension CurlDescription {
-    /// Returns one argument (POSIX.1-2024, XCU section 2.2.2): within single quotes, only the quote
-    /// itself is special. Unprintable characters are written by `printf`, because a terminal
-    /// interprets them before the shell does.
+    /// Returns text as one shell argument (POSIX.1-2024, XCU section 2.2.2). Within single quotes,
+    /// only the quote itself is special. Unprintable characters are written by `printf`, because a
+    /// terminal would interpret them before the shell does.
     static func quoted(_ text: String) -> String {
         guard isPrintable(text) else { return "\"$(\(printf(text.utf8)))\"" }
         let parts = text.utf8.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
         return "'\(parts.map { String(decoding: $0, as: UTF8.self) }.joined(separator: #"'\''"#))'"
     }
 
-    /// Returns the command that writes the bytes. `\ooo` is supported by every `printf`
-    /// (POSIX.1-2024, XCU, printf). `!` is also escaped, because older versions of bash expand it
-    /// inside `"$(…)"`.
+    /// Returns the command that writes the bytes. Every `printf` supports `\ooo` (POSIX.1-2024,
+    /// XCU, printf). `!` is also escaped, because older versions of bash expand it inside `"$(…)"`.
     private static func printf(_ bytes: some Sequence<UInt8>) -> String {
         var format: [UInt8] = []
         for byte in bytes {
@@ -184,7 +184,7 @@ extension CurlDescription {
         text.escapingControls.utf8.count == text.utf8.count
     }
 
-    /// Percent-encodes spaces, which curl rejects in a URL. Only a placeholder can contain them.
+    /// Percent-encodes spaces, which curl rejects in a URL. Only a placeholder can contain spaces.
     private static func visible(_ url: String) -> String {
         url.addingPercentEncoding(withAllowedCharacters: CharacterSet(charactersIn: "!"..."~")) ?? url
     }

@@ -15,14 +15,14 @@ import FoundationNetworking
 /// #8 POST https://brewhapi.example.com/orders: failed in 3.1 ms, URLError -1004
 /// ```
 /// The number is the identifier of the exchange (`ObservedExchange.id`). If a request belongs to a
-/// typed request or a download, its number follows that of its parent: `#9/#10`. With the level
-/// ``LogEntry/Level/debug``, every event is logged in one line, with the time since the start of
-/// the exchange, and with ``LogEntry/Level/trace`` also the header fields, the bodies and the
+/// typed request or a download, its number follows that of its parent: `#9/#10`. At the level
+/// ``LogEntry/Level/debug``, most events are logged in one line, with the time since the start of
+/// the exchange. The level ``LogEntry/Level/trace`` adds the header fields, the bodies and the
 /// messages of a WebSocket.
 ///
 /// The output is called once for each entry, on any thread. Secrets are redacted. Control
-/// characters are escaped, so that no request or response can forge a log line or send control
-/// sequences to the terminal. Requests and responses are not changed.
+/// characters are escaped, so no request or response can forge a log line or send control sequences
+/// to the terminal. Requests and responses are not changed.
 public struct ExchangeLogger: Observer {
     private let level: LogEntry.Level
     private let redaction: Redaction
@@ -32,12 +32,12 @@ public struct ExchangeLogger: Observer {
     /// Creates a logger.
     ///
     /// - Parameters:
-    ///   - level: The least important level to log. Defaults to ``LogEntry/Level/info``: one line
-    ///     for each exchange.
+    ///   - level: The least important level to log. Defaults to ``LogEntry/Level/info``, which logs
+    ///     the results of exchanges, one line each, and failures.
     ///   - redaction: The rules for secrets. Defaults to ``Redaction/standard``.
-    ///   - bodyLimit: The maximum number of bytes of a body or message to log; 0 for none. Defaults
-    ///     to 4096.
-    ///   - output: Receives each entry.
+    ///   - bodyLimit: The maximum number of bytes to log of a body or message. If 0, none are
+    ///     logged. Defaults to 4096.
+    ///   - output: A closure that receives each entry.
     public init(
         level: LogEntry.Level = .info, redaction: Redaction = .standard, bodyLimit: Int = 4096,
         output: @escaping @Sendable (LogEntry) -> Void
@@ -100,7 +100,7 @@ public struct ExchangeLogger: Observer {
     private func end(_ event: ExchangeEvent, _ summary: ExchangeSummary) {
         switch summary.result {
         case .success(let response):
-            // The exchanges that belong to a typed request or a download are logged separately.
+            // The exchanges of a typed request or a download are logged separately.
             let level: LogEntry.Level =
                 event.exchange.isComposite ? .debug : response.status >= 400 ? .warning : .info
             write(event, level) {
@@ -120,8 +120,8 @@ public struct ExchangeLogger: Observer {
         }
     }
 
-    /// Passes the lines to the output if the level is important enough. The lines are created only
-    /// then.
+    /// Passes the lines to the output if the level is important enough. Otherwise, the lines are
+    /// not created.
     private func write(_ event: ExchangeEvent, _ level: LogEntry.Level, _ lines: () -> [String]) {
         guard level >= self.level else { return }
         let parent = event.exchange.parent.map { "#\($0)/" } ?? ""
@@ -142,14 +142,14 @@ public struct ExchangeLogger: Observer {
         return lines + [shown ?? "(\(count) bytes)"]
     }
 
-    /// Returns the beginning of a body or message; `nil` if none is logged.
+    /// Returns the beginning of a body or message, or `nil` if it is not logged.
     private func text(_ body: Data, _ type: String?, _ encoding: String? = nil, count: Int) -> String? {
         guard count > 0, bodyLimit > 0 else { return nil }
         let end = count > bodyLimit ? "… (\(count) bytes in total)" : ""
         return redaction.body(body.prefix(bodyLimit), contentType: type, contentEncoding: encoding).map { $0 + end }
     }
 
-    /// Returns the name of an exchange, whose path can contain a token.
+    /// Returns the name of an exchange, redacted because its path can contain a token.
     private func name(_ exchange: ObservedExchange) -> String { redaction.text(exchange.name) }
 
     private func address(_ url: URL?) -> String {
@@ -160,8 +160,9 @@ public struct ExchangeLogger: Observer {
 
     private func isCancellation(_ error: any Error) -> Bool { (error as? URLError)?.code == .cancelled }
 
-    /// Returns a description of an error without values that may be secret: the code and message of
-    /// a `WebServiceError`, the name of an enum case without a payload, or else the type and code.
+    /// Returns a description of an error without values that may be secret: the code and the
+    /// message of a `WebServiceError`, the name of an enum case without a payload, or otherwise the
+    /// type and the code.
     private func describe(_ error: any Error) -> String {
         if let error = error as? WebServiceError { return "\(error.code): \(redaction.text(error.message))" }
         let mirror = Mirror(reflecting: error)

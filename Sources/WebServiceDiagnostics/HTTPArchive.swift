@@ -45,32 +45,37 @@ package struct HTTPArchive: Sendable {
     /// Returns the entry of a request that was observed.
     ///
     /// - Parameters:
-    ///   - date: The date of the start of the request.
+    ///   - date: The date at which the request started.
     ///   - bodyLimit: The maximum number of bytes of each body to include.
-    ///   - bodySizes: The sizes of the complete bodies, if those of the request and the response
-    ///     are truncated.
+    ///   - bodySizes: The sizes of the complete bodies, if the bodies of the request and the
+    ///     response are truncated.
     ///   - messages: The messages of a WebSocket.
+    ///   - error: The error to include instead of the description of the result.
+    ///   - fields: Custom fields. Their names begin with an underscore.
     package func entry(
         _ request: EncodedRequest, _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, date: Date,
         duration: Duration, bodyLimit: Int, bodySizes: (request: Int64, response: Int)? = nil,
-        messages: RecordedMessages? = nil
+        messages: RecordedMessages? = nil, error: String? = nil, fields: [String: any Sendable] = [:]
     ) -> Data {
         var attempt = ExchangeLog.Attempt(request: request, start: 0)
         attempt.end(result, metrics, at: UInt64(max(0, duration.inSeconds * 1e9)))
         if let bodySizes { attempt.bodySize = bodySizes.response }
         return entry(
             attempt, (0, date), Bodies(request, result, limit: bodyLimit), messages: messages,
-            requestSize: bodySizes?.request)
+            requestSize: bodySizes?.request, error: error, fields: fields)
     }
 
-    /// Returns the entry of one request as JSON in UTF-8.
+    /// Returns the entry of a request as JSON in UTF-8.
     ///
     /// - Parameters:
-    ///   - origin: The instant and the date of `resume()`.
+    ///   - origin: The instant and the date at which `resume()` was called.
     ///   - messages: The messages of a WebSocket.
+    ///   - error: The error to include instead of that of the attempt.
+    ///   - fields: Custom fields. Their names begin with an underscore.
     func entry(
         _ attempt: ExchangeLog.Attempt, _ origin: (instant: UInt64, date: Date)?, _ bodies: Bodies = Bodies(),
-        messages: RecordedMessages? = nil, requestSize: Int64? = nil
+        messages: RecordedMessages? = nil, requestSize: Int64? = nil, error: String? = nil,
+        fields: [String: any Sendable] = [:]
     ) -> Data {
         let start = attempt.start
         let milliseconds = Double((attempt.end ?? start) - min(start, attempt.end ?? start)) / 1e6
@@ -80,17 +85,21 @@ package struct HTTPArchive: Sendable {
         if messages != nil, let url = request["url"] as? String, url.hasPrefix("http") {
             request["url"] = "ws" + url.dropFirst("http".count)
         }
+        var response = response(attempt, bodies.response)
+        if let error { response["_error"] = error }
         let timings = Self.timings(attempt.transport, milliseconds)
         var entry: [String: Any] = [
             "startedDateTime": date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)),
             "time": Self.sum(timings),
             "request": request,
-            "response": response(attempt, bodies.response),
+            "response": response,
             "cache": [String: Any](),
             "timings": timings,
         ]
         if let address = attempt.transport?.remoteAddress { entry["serverIPAddress"] = address }
-        if !attempt.failure.isEmpty { entry["comment"] = attempt.failure }
+        let comment = error ?? attempt.failure
+        if !comment.isEmpty { entry["comment"] = comment }
+        entry.merge(fields) { _, field in field }
         if let messages {
             entry["_resourceType"] = "websocket"
             entry["_webSocketMessages"] = messages.messages.map(message)
@@ -101,10 +110,10 @@ package struct HTTPArchive: Sendable {
         return data ?? Data()
     }
 
-    /// Returns the phases if the session measured them; otherwise, the whole duration is reported
+    /// Returns the phases if the session measured them. Otherwise, the whole duration is reported
     /// as waiting. The value -1 indicates a phase that did not take place.
     ///
-    /// The rest of the duration, in which the session had not begun the request, is `blocked`.
+    /// The time before the session began the request is reported as `blocked`.
     private static func timings(_ transport: TransportMetrics?, _ milliseconds: Double) -> [String: Double] {
         guard let transport, let firstByte = transport.firstByte else {
             return ["send": 0, "wait": milliseconds, "receive": 0]
@@ -124,13 +133,14 @@ package struct HTTPArchive: Sendable {
         return timings
     }
 
-    /// Returns the duration of all phases. That of TLS is included in the one of the connection.
+    /// Returns the duration of all phases. The duration of the connection phase includes that of
+    /// TLS.
     private static func sum(_ timings: [String: Double]) -> Double {
         ["blocked", "dns", "connect", "send", "wait", "receive"].reduce(0) { $0 + max(0, timings[$1] ?? 0) }
     }
 
-    /// Returns a message in the format of Chromium's developer tools. The size of a truncated
-    /// message is added.
+    /// Returns a message in the format of Chromium's developer tools. If the message is truncated
+    /// or its content is omitted, its size is added.
     private func message(_ message: RecordedMessages.Message) -> [String: Any] {
         let text = redaction.body(message.content, contentType: message.contentType)
         var object: [String: Any] = [
@@ -142,7 +152,7 @@ package struct HTTPArchive: Sendable {
         return object
     }
 
-    /// Returns the protocol that the session reports; an empty string if it reports none.
+    /// Returns the protocol that the session reports, or an empty string if it reports none.
     private static func version(_ attempt: ExchangeLog.Attempt) -> String { attempt.transport?.networkProtocol ?? "" }
 
     private func shown(_ contentType: String?) -> String {

@@ -1,14 +1,14 @@
 package import Foundation
 package import WebServiceCore
 
-/// The last messages of a WebSocket connection, within limits of their number and their bytes.
+/// The last messages of a WebSocket connection. Their number and their size are limited.
 package struct RecordedMessages: Sendable {
     /// The beginning of a message.
     package struct Message: Sendable {
         package let isReceived: Bool
         package let isText: Bool
         package let date: Date
-        /// The first bytes.
+        /// The first bytes of the message.
         package let content: Data
         /// The number of bytes of the whole message.
         package let size: Int
@@ -25,7 +25,7 @@ package struct RecordedMessages: Sendable {
             let limit = max(0, limit)
             switch message {
             case .text(let text): (isText, content) = (true, Data(text.utf8.prefix(limit)))
-            // A prefix would retain the whole message.
+            // A prefix of the data would retain the whole message, so it is copied.
             case .data(let data):
                 (isText, content) = (false, data.count <= limit ? data : Data(Array(data.prefix(limit))))
             }
@@ -35,11 +35,11 @@ package struct RecordedMessages: Sendable {
     /// The maximum number of messages to retain.
     private static let maximumCount = 1_000
 
-    /// The messages, the oldest first.
+    /// The messages, with the oldest first.
     package private(set) var messages: [Message] = []
-    /// The number of older messages, which were dropped.
+    /// The number of older messages that were dropped.
     package private(set) var dropped = 0
-    /// The number of bytes of all messages that were received.
+    /// The total number of bytes of all received messages.
     package private(set) var bytesReceived: Int64 = 0
     private var contentSize = 0
 
@@ -48,9 +48,9 @@ package struct RecordedMessages: Sendable {
     /// The approximate number of retained bytes.
     package var size: Int { contentSize + messages.count * 96 }
 
-    /// Adds a message, and drops the oldest ones beyond the limits.
+    /// Adds a message, and drops the oldest messages beyond the limits.
     ///
-    /// - Parameter limit: The maximum size of all contents together, in bytes. Must not be less
+    /// - Parameter limit: The maximum size of all contents together, in bytes. It must not be less
     ///   than the size of the message's content.
     package mutating func add(_ message: Message, limit: Int) {
         if message.isReceived { bytesReceived += Int64(message.size) }

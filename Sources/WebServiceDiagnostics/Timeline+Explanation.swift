@@ -6,7 +6,7 @@ import FoundationNetworking
 #endif
 
 extension Timeline {
-    /// Returns sentences that explain the course of the exchange, one per line, in order.
+    /// Returns sentences that explain the course of the exchange, in order and one per line.
     ///
     /// ```
     /// GET https://h/v1/brewers was sent. The response had status 503, after 12.4 ms.
@@ -15,8 +15,8 @@ extension Timeline {
     /// GET https://h/v1/brewers was sent. The response had status 200, after 9.8 ms.
     /// The exchange ended with status 200.
     /// ```
-    /// Equal timelines have equal explanations. The text contains no query, header field or body,
-    /// and secrets in the paths of URLs are redacted, so it is safe to log.
+    /// Equal timelines have equal explanations. The text contains no query and no body, and secrets
+    /// in the paths of URLs are redacted, so it is safe to log.
     public func explain() -> String {
         (events.map(\.explanation) + [ending]).map(Redaction.standard.text).joined(separator: "\n")
     }
@@ -86,8 +86,8 @@ extension Timeline.Event {
         return "The stored response was read\(rest("read, ").map { ": \($0)" } ?? "")."
     }
 
-    /// Returns the rest of the detail after a prefix; `nil` if the detail does not begin with the
-    /// prefix.
+    /// Returns the rest of the detail after a prefix, or `nil` if the detail does not begin with
+    /// the prefix.
     private func rest(_ prefix: String) -> String? {
         detail.hasPrefix(prefix) ? String(detail.dropFirst(prefix.count)) : nil
     }

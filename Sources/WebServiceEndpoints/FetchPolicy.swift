@@ -2,7 +2,7 @@ import Foundation
 public import WebServiceCore
 public import WebServiceStorage
 
-/// The sources of a storable typed request's value: its storage, the server or both.
+/// The sources of the value of a storable typed request: its storage, the server, or both.
 ///
 /// With every policy, the task ends exactly once, with a value or with an error.
 public enum FetchPolicy: Sendable, Hashable {
@@ -15,26 +15,26 @@ public enum FetchPolicy: Sendable, Hashable {
     /// Reads the storage and sends the request at the same time.
     ///
     /// The stored value is delivered first (`TypedTask.onCacheSuccess(_:)`), unless the server
-    /// responds earlier. The task ends with the result from the server, including an error.
+    /// responds earlier. The task ends with the server's result, even if this is an error.
     case cacheThenServer
-    /// Sends the request, and reads the storage if the request fails for any reason.
+    /// Sends the request, and reads the storage if the request fails.
     ///
-    /// Such failures include a missing connection, an unsuccessful status and a response that
-    /// cannot be decoded. If nothing is stored, the task fails with the error from the server. A
-    /// cancelled task does not read the storage.
+    /// A request fails, for example, if there is no connection, if the status is unsuccessful, or
+    /// if the response cannot be decoded. If nothing is stored, the task fails with the error of
+    /// the request. A task that is cancelled or rejected as a duplicate does not read the storage.
     case serverElseCache
 }
 
 extension WebService {
-    /// Creates a task for a typed request whose value can come from its storage.
+    /// Creates a task for a typed request whose value can come from a storage.
     ///
-    /// Nothing happens until the task is resumed; awaiting it resumes it. `TypedTask.response`
-    /// reports the source and age of the result; `TypedTask.values` reports those of every value.
+    /// The task starts when it is resumed or awaited. `TypedTask.response` reports the source and
+    /// the age of the result. `TypedTask.values` reports the source and the age of every value.
     ///
     /// - Parameters:
     ///   - request: The request.
     ///   - fetchPolicy: The sources of the value.
-    ///   - maximumAge: The maximum age of a stored value. Defaults to `nil`: any age.
+    ///   - maximumAge: The maximum age of a stored value. Defaults to `nil`, which allows any age.
     ///   - key: See `perform(_:key:duplicates:)`.
     ///   - duplicates: See `perform(_:key:duplicates:)`.
     ///   - configure: See `perform(_:key:duplicates:)`. Has no effect on a stored value.
@@ -87,13 +87,13 @@ extension ServiceCore {
         }
     }
 
-    /// Reads the storage after the server failed. The error from the server remains the result if
-    /// nothing is stored.
+    /// Reads the storage after the request has failed. If nothing is stored, the error of the
+    /// request remains the result.
     fileprivate func readInstead<Request: StorableRequest>(
         of delivery: RequestRegistry.Delivery, _ request: Request, maximumAge: Duration?,
         _ typed: TypedConfiguration, task: SessionTask, outcome: TypedResult<Request.Output>
     ) async {
-        // The server error remains.
+        // If the read fails, the error of the request remains the result.
         guard
             let (stored, data) = try? await read(request, maximumAge: maximumAge, typed, task)  // see above
         else {
@@ -111,8 +111,8 @@ extension TypedTask {
     ///
     /// The observer is called in the background, before the result is delivered. It is called at
     /// most once, and never after the task has ended, because a newer value is then available.
-    /// Handlers of the result run after the observer returns. Only tasks with
-    /// ``FetchPolicy/cacheThenServer`` have a stored value; tasks created from them with `map` do
+    /// Handlers of the result run after the observer has returned. Only tasks with
+    /// ``FetchPolicy/cacheThenServer`` call the observer. Tasks that `map` creates from them do
     /// not.
     @discardableResult
     public func onCacheSuccess(_ observer: @escaping @Sendable (_ value: SourcedValue<Value>) -> Void) -> Self {
@@ -129,7 +129,7 @@ extension TypedTask {
         return self
     }
 
-    /// The values of the task: the stored value, if there is one, then the result.
+    /// The values of the task: the stored value, if there is one, and then the result.
     ///
     /// Accessing this property resumes the task. The sequence throws the error of the task.
     /// Cancelling the Swift task that iterates over the sequence cancels the request.
@@ -140,7 +140,7 @@ extension TypedTask {
                 switch result {
                 case .failure(let error): continuation.finish(throwing: error)
                 case .success(let value):
-                    let response = try? task.receivedResponse()  // without a response there is no age
+                    let response = try? task.receivedResponse()  // if there is no response, there is no age
                     let age = response?.age
                     continuation.yield(
                         SourcedValue(

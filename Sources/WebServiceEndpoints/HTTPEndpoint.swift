@@ -4,7 +4,7 @@ import WebServiceStorage
 
 /// An endpoint that sends an ``HTTPServiceRequest`` through the pipeline of the service.
 ///
-/// A service can have several, each with its own session and requests:
+/// A service can have several HTTP endpoints, each with its own session and requests:
 /// ```swift
 /// service.endpoints = [
 ///     HTTPEndpoint(session: uploads, where: { $0 is any UploadRequest }),
@@ -13,7 +13,7 @@ import WebServiceStorage
 /// ```
 /// A response with `Cache-Control: no-store` (RFC 9111, section 5.2.2.5) is not stored.
 public struct HTTPEndpoint: ServiceEndpoint {
-    /// A Boolean value that indicates whether the requests of this endpoint count as activity.
+    /// Whether the requests of this endpoint count as activity.
     public let countsAsActivity: Bool
     let session: (any Session)?
     private let isServed: @Sendable (any HTTPServiceRequest) -> Bool
@@ -21,10 +21,11 @@ public struct HTTPEndpoint: ServiceEndpoint {
     /// Creates an endpoint.
     ///
     /// - Parameters:
-    ///   - session: The session that sends the requests. Defaults to `nil`: the session of the
-    ///     service.
+    ///   - session: The session that sends the requests. Defaults to `nil`, which means the session
+    ///     of the service.
     ///   - countsAsActivity: Whether the requests count as activity. Defaults to `true`.
-    ///   - isServed: A predicate for the supported requests. Defaults to all requests.
+    ///   - isServed: Returns whether the endpoint supports a request. Defaults to a closure that
+    ///     accepts all requests.
     public init(
         session: (any Session)? = nil, countsAsActivity: Bool = true,
         where isServed: @escaping @Sendable (any HTTPServiceRequest) -> Bool = { _ in true }
@@ -34,7 +35,7 @@ public struct HTTPEndpoint: ServiceEndpoint {
         self.isServed = isServed
     }
 
-    /// Returns `true` for every ``HTTPServiceRequest`` that satisfies the predicate.
+    /// Returns whether the request is an ``HTTPServiceRequest`` that satisfies the predicate.
     public func supports(_ request: any ServiceRequest) -> Bool {
         (request as? any HTTPServiceRequest).map(isServed) ?? false
     }
@@ -80,7 +81,7 @@ public struct HTTPEndpoint: ServiceEndpoint {
         let response: Response
         let request: any HTTPServiceRequest
         let mappers: [any ErrorMapper]
-        /// The decoder of mappers without one.
+        /// The decoder for error mappers that have none.
         let decoder: any BodyDecoder
 
         var mappedError: (any Error)? {

@@ -3,7 +3,7 @@ public import WebServiceCore
 
 /// A typed request that ``HTTPEndpoint`` sends.
 ///
-/// A conforming type defines the `Request`; an output of type `Void`, `Data`, `String` or any
+/// A conforming type defines the `Request`. An output of type `Void`, `Data`, `String` or any
 /// `Decodable` type is decoded automatically.
 ///
 /// ```swift
@@ -20,22 +20,23 @@ public import WebServiceCore
 /// }
 /// ```
 public protocol HTTPServiceRequest: ServiceRequest {
-    /// Returns the request to send. Called once per execution, in the background, and by
-    /// `WebService.sessionTask(request:)`, on the calling thread.
+    /// Returns the request to send. The endpoint calls this method once per execution, in the
+    /// background. `WebService.sessionTask(request:)` calls it on the calling thread.
     ///
-    /// - Parameter service: The service that sends the request; it provides the base URL.
-    /// - Throws: An error in the parameters. It becomes the error of the task, and no request is
+    /// - Parameter service: The service that sends the request. It provides the base URL.
+    /// - Throws: An error in the parameters, which becomes the error of the task. No request is
     ///   sent.
     func request(for service: WebService) throws -> Request
 
     /// Validates a new response before it is decoded.
     ///
-    /// By default, a status outside 200 to 299 throws `WebServiceError.Code.unacceptableStatus`.
+    /// By default, throws `WebServiceError.Code.unacceptableStatus` if the status is outside 200 to
+    /// 299.
     func validate(_ response: Response) throws
 
     /// Returns the decoded value.
     ///
-    /// Called for new responses and for raw responses from a storage, which have only a body.
+    /// Called for new responses, and for raw responses from a storage, which contain only a body.
     func decode(_ response: Response) throws -> Output
 
     /// The decoder for a `Decodable` output. Defaults to `WebService.decoder` of the service that
@@ -44,8 +45,8 @@ public protocol HTTPServiceRequest: ServiceRequest {
 
     /// Returns the bytes to store for a request that is stored raw (`RawStorableRequest`).
     ///
-    /// Defaults to the body or, for an output of type `String`, to the text in UTF-8, because
-    /// storages do not store the header field with the charset.
+    /// Defaults to the body. For an output of type `String`, defaults to the text in UTF-8, because
+    /// storages do not store the header field that contains the charset.
     func storedBody(of response: Response) -> Data?
 }
 
@@ -58,7 +59,7 @@ extension HTTPServiceRequest {
         }
     }
 
-    /// The decoder of the service that executes the request; a `JSONDecoder` outside a service.
+    /// The decoder of the service that executes the request, or a `JSONDecoder` outside a service.
     public var decoder: any BodyDecoder { PerformingService.core?.decoder ?? JSONDecoder() }
 
     /// Returns the body.
@@ -68,7 +69,7 @@ extension HTTPServiceRequest {
 extension HTTPServiceRequest where Output: Decodable {
     /// Returns the body decoded by ``decoder``.
     ///
-    /// An empty body decodes to `nil` if the output is optional.
+    /// If the output is optional, an empty body is decoded to `nil`.
     public func decode(_ response: Response) throws -> Output {
         try response.decoded(Output.self, decoder)
     }
@@ -80,17 +81,18 @@ extension HTTPServiceRequest where Output == Void {
 }
 
 extension HTTPServiceRequest where Output == Data {
-    /// Returns the body, empty if the response has none.
+    /// Returns the body, or empty data if the response has no body.
     public func decode(_ response: Response) throws -> Data { response.data }
 }
 
 extension HTTPServiceRequest where Output == String {
-    /// Returns the body as a string in the charset of `Content-Type`, or in UTF-8 if it names none.
+    /// Returns the body as a string in the charset of `Content-Type`, or in UTF-8 if no charset is
+    /// given.
     public func decode(_ response: Response) throws -> String { try response.text() }
 
     /// Returns the text in UTF-8.
     public func storedBody(of response: Response) -> Data? {
-        guard let text = try? response.text() else { return nil }  // such a body failed to decode and is not stored
+        guard let text = try? response.text() else { return nil }  // decoding has already failed, so nothing is stored
         return Data(text.utf8)
     }
 }

@@ -32,22 +32,23 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
     /// The values of the placeholders in the path. Defaults to none.
     var pathParameters: Parameters { get }
 
-    /// The header fields. They are added to `WebService.headers` and replace those with the same
+    /// The header fields. They are added to `WebService.headers` and replace fields with the same
     /// name. Defaults to none.
     var headers: Headers { get }
 
     /// The parameters of the request. Defaults to none.
     var parameters: Parameters { get }
 
-    /// A multipart form that is the body. Defaults to `nil`: no form.
+    /// A multipart form to send as the body. Defaults to `nil`.
     var multipart: MultipartFormData? { get }
 
     /// The location and format of the parameters. Defaults to `percent`, as in `Request`.
     ///
-    /// The parameters of a request with a ``body-swift.property`` or a form are added to the query.
+    /// If the request has a ``body-swift.property`` or a form, the parameters are added to the
+    /// query.
     var parameterEncoding: Request.ParameterEncoding { get }
 
-    /// A value that is sent as a JSON body. Defaults to `nil`: no such body.
+    /// A value to send as a JSON body. Defaults to `nil`.
     var body: Body { get }
 
     /// The type of ``body-swift.property``.
@@ -59,8 +60,8 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
 
     /// Changes the request after it has been created from the other members.
     ///
-    /// For example, it can set the timeout, the error mapper or interceptors. Has no effect by
-    /// default.
+    /// For example, this method can set the timeout, the error mapper or the interceptors. The
+    /// default implementation does nothing.
     func configure(_ request: inout Request)
 }
 
@@ -71,19 +72,19 @@ extension ParameterizedRequest {
     /// The method GET.
     public var method: Request.Method { .GET }
 
-    /// An empty list: the path has no placeholders.
+    /// An empty list. The path has no placeholders.
     public var pathParameters: Parameters { [:] }
 
-    /// An empty list: the request adds no header fields.
+    /// An empty list. The request adds no header fields.
     public var headers: Headers { Headers() }
 
-    /// An empty list: the request has no parameters.
+    /// An empty list. The request has no parameters.
     public var parameters: Parameters { [:] }
 
-    /// `nil`: the request has no multipart form.
+    /// `nil`. The request has no multipart form.
     public var multipart: MultipartFormData? { nil }
 
-    /// The parameter encoding that is the default of `Request`: `percent`.
+    /// `percent`, the default parameter encoding of `Request`.
     public var parameterEncoding: Request.ParameterEncoding { .percent }
 
     /// The encoder of the service that executes the request, or a `JSONEncoder` outside a service.
@@ -96,8 +97,8 @@ extension ParameterizedRequest {
 
     /// Creates the request from the other members.
     ///
-    /// - Throws: `WebServiceError.Code.encoding` for a body that cannot be encoded, or for a body
-    ///   in addition to a multipart form.
+    /// - Throws: `WebServiceError.Code.encoding` if the body cannot be encoded, or if there is both
+    ///   a body and a multipart form.
     public func request(for service: WebService) throws -> Request {
         let values = pathParameters.isEmpty ? nil : pathParameters
         var request = service.request(method, path: path, pathParameters: values)
@@ -126,6 +127,6 @@ extension ParameterizedRequest {
 }
 
 extension ParameterizedRequest where Body == Never? {
-    /// `nil`: the request has no body.
+    /// `nil`. The request has no body.
     public var body: Never? { nil }
 }

@@ -2,30 +2,31 @@ import Foundation
 import WebServiceCore
 import WebServiceStorage
 
-/// The typed requests of one service in flight, and the tasks that wait for their responses.
+/// The typed requests of one service that are in flight, and the tasks that wait for their
+/// responses.
 final class RequestRegistry: Sendable {
-    /// One request in flight.
+    /// A request in flight.
     struct Flight: Sendable {
         let id: UInt64
         let type: any ServiceRequest.Type
-        /// The request as a key; `nil` if it is not `Hashable`.
+        /// The request as a key; `nil` if the request is not `Hashable`.
         let request: RequestKey?
         let key: RequestKey?
         /// The storage key of the response.
         let storageKey: StorageKey?
-        /// Starts the Swift task that executes the request, after its turn if there is one.
+        /// Starts the Swift task that executes the request. A queued request first waits for its
+        /// turn.
         let start: @Sendable (_ turn: Once<Bool>?) -> Task<Void, Never>
-        /// The lines in which equal flights are looked up. The last one determines the duplicates.
+        /// The lines in which equal flights are looked up. The last line determines the duplicates.
         let lines: [Line]
-        /// The numbers of the lines that contain the flight while it is in flight, in the same
-        /// order.
+        /// The numbers of the lines that contain the flight while it is in flight, in the order of
+        /// `lines`.
         var places: [UInt64] = []
         var work: Task<Void, Never>?
-        /// The turn to start; `nil` once the flight may start.
+        /// The signal that the flight may start; `nil` if the flight need not wait.
         var turn: Once<Bool>?
         var waiters: [UInt64: Waiter] = [:]
-        /// A Boolean value that indicates whether a request started later has succeeded for the
-        /// same storage key.
+        /// Whether a request that was started later has succeeded for the same storage key.
         var isSuperseded = false
 
         init(
@@ -45,8 +46,8 @@ final class RequestRegistry: Sendable {
         }
     }
 
-    /// The identity of equal flights. The account is part of it, because requests of different
-    /// accounts are never equal.
+    /// The property that equal flights share. It includes the account, because requests of
+    /// different accounts are never equal.
     struct Line: Hashable {
         let isKey: Bool
         let account: [UInt8]?
@@ -78,7 +79,7 @@ final class RequestRegistry: Sendable {
     /// A task that waits for the response of a flight.
     struct Waiter: Sendable {
         let task: SessionTask
-        /// Delivers the response. Returns whether the task accepted it as its result.
+        /// Delivers the response, and returns whether the task accepted it as its result.
         let deliver: @Sendable (Delivery) -> Bool
     }
 
@@ -86,28 +87,30 @@ final class RequestRegistry: Sendable {
     struct Delivery: Sendable {
         /// The identifier of the flight.
         let id: UInt64
-        /// The value. Read only if `response` is not an error.
+        /// The value, or the error of the request.
         let result: Result<any Sendable, any Error>
         let response: Result<Response, any Error>
-        /// The exchange of the endpoint that ended last; `nil` if it sent no request.
+        /// The endpoint's exchange that ended last; `nil` if the endpoint sent no request.
         let exchange: FlightRecorder.Sent?
     }
 
     /// The result of entering a request.
     enum Entrance {
-        /// The request waits for the response of a new flight, which is to be started.
+        /// The request waits for the response of a new flight, which the caller must start.
         ///
-        /// That flight starts when all equal flights have ended; the identifier is that of the last
-        /// one.
+        /// The flight starts when all equal flights have ended. The identifier is that of the last
+        /// equal flight; `nil` if the flight need not wait.
         case starts(after: UInt64?)
-        /// The request waits for the response of this flight, which is in progress.
+        /// The request waits for the response of the flight with this identifier, which is in
+        /// progress.
         case waits(UInt64)
-        case duplicate
+        /// An equal request is in flight. It may have another type if it has the same key.
+        case duplicate(isOfSameType: Bool)
     }
 
     private let state = Mutex(State())
 
-    /// Looks for equal requests in flight and enters the new one, atomically.
+    /// Looks for equal requests in flight and enters the new request, atomically.
     func enter(_ flight: Flight, _ mode: DuplicateMode, _ waiter: Waiter) -> Entrance {
         var searches = flight.lines.map(Search.init)
         while true {
@@ -122,13 +125,14 @@ final class RequestRegistry: Sendable {
                 cancel(entered.replaced)
                 return entered.entrance
             }
-            // Each pass compares only lines that are new since the last one, so a pass repeats only
-            // if another request entered in the meantime.
+            // Each pass compares only the lines that have been added since the last pass, so
+            // another pass is needed only if another request entered in the meantime.
             for index in searches.indices { searches[index].compare(candidates[index]) }
         }
     }
 
-    /// Starts a flight that was entered, unless it was abandoned in the meantime.
+    /// Starts a flight that was entered. Does nothing if the flight has been abandoned in the
+    /// meantime.
     func start(_ flight: Flight) {
         guard let entered = state.withLock({ $0.flights[flight.id] }) else { return }
         let work = flight.start(entered.turn)
@@ -136,15 +140,15 @@ final class RequestRegistry: Sendable {
             state.flights[flight.id]?.work = work
             return state.flights[flight.id] != nil
         }
-        // A flight that was abandoned before its work was known is cancelled here.
+        // If the flight was abandoned before its work was stored, the work is cancelled here.
         if !isInProgress { work.cancel() }
     }
 
     /// Ends a flight.
     ///
-    /// - Parameter store: Called with the lock held, so that no later flight can intervene. It may
-    ///   only create a Swift task.
-    /// - Returns: The flight with its waiters; `nil` if all of them have left.
+    /// - Parameter store: Called while the lock is held, so that no later flight can intervene. It
+    ///   may only create a Swift task.
+    /// - Returns: The flight with its waiters; `nil` if all waiters have left.
     func end(_ id: UInt64, isSuccess: Bool, _ store: (Flight) -> Void) -> Flight? {
         change { $0.end(id, isSuccess: isSuccess, store) }
     }
@@ -153,7 +157,7 @@ final class RequestRegistry: Sendable {
         if let abandoned = change({ $0.leave(flight, waiter) }) { cancel([abandoned]) }
     }
 
-    /// Changes the state and starts the flights that may now start.
+    /// Changes the state, and starts the flights whose turn has come.
     private func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
         let (result, turns, spent) = state.withLock { state in
             defer {
@@ -173,22 +177,22 @@ final class RequestRegistry: Sendable {
     }
 
     /// Cancels the requests in flight that satisfy the predicate. Later requests are cancelled
-    /// first, so that a queued request does not start when the one before it is cancelled.
+    /// first, so a queued request does not start when the one before it is cancelled.
     func cancel(_ isMeant: (Flight) -> Bool) {
         for flight in state.withLock({ $0.flights }).values.filter(isMeant).sorted(by: { $0.id > $1.id }) {
             for waiter in flight.waiters.values { waiter.task.cancel() }
         }
     }
 
-    /// Cancels the typed requests in flight when the service is deallocated. A task that is resumed
-    /// later is not affected, so that a request of a temporary service can be awaited.
+    /// Cancels the typed requests in flight when the service is deallocated. Tasks that are resumed
+    /// later are not affected, so a request of a temporary service can be awaited.
     func close() {
         let reads = state.withLock { $0.reads }
         cancel { $0.type != SharedRequest.self }
         for read in reads.values { read.cancel() }
     }
 
-    /// Registers a storage read, which ``close()`` cancels and no lookup finds.
+    /// Registers a storage read. ``close()`` cancels it, but no lookup finds it.
     func beginRead(_ id: UInt64, _ task: SessionTask) {
         state.withLock { $0.reads[id] = task }
     }
@@ -198,7 +202,7 @@ final class RequestRegistry: Sendable {
         withExtendedLifetime(task) {}
     }
 
-    /// Cancels abandoned or replaced flights together with their remaining waiters. Called outside
+    /// Cancels abandoned or replaced flights and their remaining waiters. Must be called outside
     /// the lock.
     private func cancel(_ flights: [Flight]) {
         for flight in flights {
@@ -208,7 +212,8 @@ final class RequestRegistry: Sendable {
         }
     }
 
-    /// The membership of one waiter in a flight. Cancelling it leaves the flight.
+    /// The membership of a waiter in a flight. Cancelling the ticket removes the waiter from the
+    /// flight.
     struct Ticket: Cancellable {
         let registry: RequestRegistry
         let flight: UInt64
@@ -219,23 +224,24 @@ final class RequestRegistry: Sendable {
 }
 
 extension RequestRegistry {
-    /// The flights in progress, the lines that contain them, and the tasks that read storages.
+    /// The flights in progress, the lines that contain them, and the tasks that read from storages.
     struct State: Sendable {
         var flights: [UInt64: Flight] = [:]
-        /// The tasks that read storages.
+        /// The tasks that read from storages.
         var reads: [UInt64: SessionTask] = [:]
-        /// The turns of flights that may start.
+        /// The turns of the flights that may now start.
         var turns: [Once<Bool>] = []
-        /// Empty lines, released outside the lock.
+        /// Lines that have become empty. They are released outside the lock.
         var spent: [Line] = []
-        /// The lines by number, with the flights of each in the order in which they started.
+        /// The lines by number. The flights of each line are in the order in which they were
+        /// entered.
         private var lines: [UInt64: (line: Line, hash: Int, flights: [UInt64])] = [:]
         private var linesByHash: [Int: [UInt64]] = [:]
         private var lastLine: UInt64 = 0
         private var byStorageKey: [StorageKey: [UInt64]] = [:]
 
-        /// Returns the lines that have the same hash and have not been compared yet; empty if the
-        /// equal line is known.
+        /// Returns the lines that have the same hash and have not been compared yet. Returns none
+        /// if the equal line is known.
         func candidates(for search: Search) -> [(number: UInt64, line: Line)] {
             if let found = search.found, lines[found] != nil { return [] }
             return (linesByHash[search.hash] ?? []).compactMap { number in
@@ -250,13 +256,16 @@ extension RequestRegistry {
             let equal = searches.last?.found.flatMap { lines[$0]?.flights } ?? []
             var replaced: [Flight] = []
             switch mode {
-            case .reject where !equal.isEmpty: return (.duplicate, [])
+            case .reject:
+                if let last = equal.last {
+                    return (.duplicate(isOfSameType: flights[last]?.type == flight.type), [])
+                }
             case .join:
                 if let last = equal.last { return (join(last, flight, waiter), []) }
             case .replace:
                 // Later flights are removed first, so that removing one does not start the next.
                 replaced = equal.reversed().compactMap { remove($0) }
-            case .allow, .reject, .queue: break
+            case .allow, .queue: break
             }
             let last = mode == .queue ? equal.last : nil
             insert(flight, searches, waiter, isQueued: last != nil)
@@ -265,7 +274,7 @@ extension RequestRegistry {
 
         /// Adds the waiter of a new flight to a flight in progress.
         private mutating func join(_ id: UInt64, _ flight: Flight, _ waiter: Waiter) -> Entrance {
-            guard flights[id]?.type == flight.type else { return .duplicate }
+            guard flights[id]?.type == flight.type else { return .duplicate(isOfSameType: false) }
             flights[id]?.waiters[flight.id] = waiter
             return .waits(id)
         }
@@ -279,7 +288,7 @@ extension RequestRegistry {
             return flight
         }
 
-        /// - Returns: The flight, if no waiter remains.
+        /// - Returns: The flight if no waiter remains; otherwise `nil`.
         mutating func leave(_ id: UInt64, _ waiter: UInt64) -> Flight? {
             guard flights[id]?.waiters.removeValue(forKey: waiter) != nil, flights[id]?.waiters.isEmpty == true else {
                 return nil
@@ -296,7 +305,7 @@ extension RequestRegistry {
             if let key = flight.storageKey { byStorageKey[key, default: []].append(flight.id) }
         }
 
-        /// Appends a flight to the equal line, or to a new one if there is none.
+        /// Appends a flight to the equal line, or to a new line if there is no equal one.
         ///
         /// - Returns: The number of the line.
         private mutating func enterLine(_ id: UInt64, _ search: Search) -> UInt64 {
@@ -317,13 +326,15 @@ extension RequestRegistry {
             return flight
         }
 
-        /// Removes a flight from a line, which lets the following one start or removes the line.
+        /// Removes a flight from a line. The next flight may then start; if there is none, the line
+        /// is removed.
         private mutating func leaveLine(_ number: UInt64, _ id: UInt64) {
             lines[number]?.flights.removeAll { $0 == id }
             if let first = lines[number]?.flights.first { giveTurn(to: first, in: number) } else { removeLine(number) }
         }
 
-        /// Lets a flight start if it is queued in this line, and not only found in it.
+        /// Lets a flight start if it is queued in this line. A flight may also be in a line only
+        /// for lookups.
         private mutating func giveTurn(to id: UInt64, in number: UInt64) {
             guard flights[id]?.places.last == number, let turn = flights[id]?.turn.take() else { return }
             turns.append(turn)
@@ -342,8 +353,8 @@ extension RequestRegistry {
     }
 }
 
-/// A key of any type, or a request used as its own key. Two keys are equal if their types are
-/// identical and `==` returns `true`.
+/// A key of any type, or a request that is used as its own key. Two keys are equal if they have the
+/// same type and `==` returns `true`.
 ///
 /// `==` and `hash(into:)` are custom code and run without a lock, so they may use the service.
 package final class RequestKey: Sendable, Hashable {

@@ -4,7 +4,7 @@ public import WebServiceStorage
 
 /// A type that executes typed requests.
 ///
-/// A service has an ordered list of endpoints (`WebService.endpoints`); the first one that
+/// A service has an ordered list of endpoints (`WebService.endpoints`). The first endpoint that
 /// supports a request executes it.
 ///
 /// ``HTTPEndpoint`` sends requests through the service's session. A custom endpoint can use any
@@ -30,12 +30,13 @@ public import WebServiceStorage
 /// ```
 /// All members may be called from any thread, for several requests at the same time.
 public protocol ServiceEndpoint: Sendable {
-    /// A Boolean value that indicates whether requests of this endpoint count as activity.
+    /// Whether requests of this endpoint count as activity.
     ///
     /// Defaults to `true`. See `WebService.activity`.
     var countsAsActivity: Bool { get }
 
-    /// Returns whether the endpoint supports the request. Called once per execution.
+    /// Returns whether the endpoint supports the request. Called for each execution and, by
+    /// default, for stored data.
     func supports(_ request: any ServiceRequest) -> Bool
 
     /// Fetches the raw data of a request.
@@ -46,15 +47,17 @@ public protocol ServiceEndpoint: Sendable {
     /// - Throws: Any error. It becomes the error of the request.
     func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource
 
-    /// Converts raw data, new or from a storage, to the value of the request.
+    /// Converts raw data, which is new or comes from a storage, to the value of the request.
     ///
     /// - Parameters:
     ///   - rawData: The result of ``fetch(_:in:)``; `Data` if it comes from a storage.
     ///   - request: The request.
     ///   - isFromStorage: Whether the raw data comes from a storage.
-    /// - Returns: A value of the request's `Output`. With a value of another type, the request
-    ///   fails with `WebServiceError.Code.unexpectedOutput`.
-    /// - Throws: Any error. It becomes the error of the request, and nothing is stored.
+    /// - Returns: A value of the request's `Output` type. If the value has another type, the
+    ///   request fails with `WebServiceError.Code.unexpectedOutput`.
+    /// - Throws: Any error. It becomes the error of the request, and nothing is stored. If the raw
+    ///   data comes from a storage, the request fails with `WebServiceError.Code.noStoredData`,
+    ///   whose underlying error is this one.
     func process(
         _ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool
     ) async throws -> any Sendable
@@ -76,11 +79,11 @@ extension ServiceEndpoint {
 }
 
 extension StorageEntry {
-    /// The handling of stored raw data by an endpoint.
+    /// How an endpoint handles stored raw data.
     public enum Handling: Sendable, Hashable {
         /// The endpoint processes the data.
         case processes
-        /// The endpoint leaves the data to the endpoints after it.
+        /// The endpoint leaves the data to the endpoints that follow in the list.
         case leaves
         /// The endpoint hides the data, as if nothing were stored.
         case hides
@@ -89,13 +92,13 @@ extension StorageEntry {
 
 /// The unprocessed result of an endpoint: bytes, or a type that contains them.
 ///
-/// `Data` conforms. A custom type can carry additional values, such as a status. Storages store
-/// only its ``rawData`` and return it as `Data`.
+/// `Data` conforms to this protocol. A custom type can contain additional values, such as a status.
+/// Storages store only the ``rawData`` of a result and return it as `Data`.
 public protocol RawDataSource: Sendable {
     /// The bytes to store; `nil` if there are none.
     var rawData: Data? { get }
 
-    /// A Boolean value that indicates whether the result may be stored, raw or as a value.
+    /// Whether the result may be stored, as raw data or as a value.
     ///
     /// Defaults to `true`.
     var isStorable: Bool { get }
@@ -107,7 +110,7 @@ extension RawDataSource {
 }
 
 extension Data: RawDataSource {
-    /// The bytes.
+    /// The bytes themselves.
     public var rawData: Data? { self }
 }
 
@@ -118,12 +121,13 @@ public struct EndpointContext: Sendable {
 
     /// The service that executes the request, with its base URL, sessions and policies.
     ///
-    /// Requests sent through it belong to the same service.
+    /// Requests that are sent through this object belong to that service.
     public var service: WebService { WebService(borrowing: core) }
 
     let core: ServiceCore
     let flight: FlightRecorder
-    /// Changes the requests of one call of `perform`; `nil` for no change.
+    /// Changes the requests that the endpoint sends for one call of `perform`; `nil` if there are
+    /// no changes.
     let configure: (@Sendable (inout Request) -> Void)?
 
     /// Sends a request through the pipeline of the service, which applies interceptors, the
@@ -131,10 +135,11 @@ public struct EndpointContext: Sendable {
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - session: The session that sends it. Defaults to `nil`: the session of the service.
-    /// - Returns: The response, with any status.
-    /// - Throws: `URLError` for transport errors, `WebServiceError` for errors of this library,
-    ///   `URLError.cancelled` if the request is cancelled.
+    ///   - session: The session that sends the request. Defaults to `nil`, which means the session
+    ///     of the service.
+    /// - Returns: The response, regardless of its status.
+    /// - Throws: `URLError` for transport errors, `URLError.cancelled` if the request is cancelled,
+    ///   `WebServiceError` for errors of this library, or any error of an interceptor.
     public func send(_ request: Request, over session: (any Session)? = nil) async throws -> Response {
         try await send(request, over: session, hasDeadline: true)
     }
@@ -153,13 +158,13 @@ public struct EndpointContext: Sendable {
 
     /// Suspends the current Swift task for a duration on the service's clock.
     ///
-    /// - Throws: `CancellationError` as soon as the request is cancelled.
+    /// - Throws: `CancellationError` when the request is cancelled.
     public func sleep(for duration: Duration) async throws {
         try await core.clock.sleep(for: duration)
     }
 }
 
-/// Records the exchanges of a flight for the tasks that wait for it.
+/// A recorder of a flight's exchanges for the tasks that wait for the flight.
 final class FlightRecorder: Sendable {
     /// The task that started the flight.
     let starter: SessionTask
@@ -180,8 +185,8 @@ final class FlightRecorder: Sendable {
         }
     }
 
-    /// - Parameter starter: The task that started the flight. Its handlers receive
-    ///   the progress of the exchanges.
+    /// - Parameter starter: The task that started the flight. Its handlers receive the progress of
+    ///   the exchanges.
     init(_ starter: SessionTask) {
         self.starter = starter
     }

@@ -7,19 +7,19 @@ import FoundationNetworking
 
 /// The result of a request, with separate cases for errors and cancellation.
 public enum ServiceResponse<Value: Sendable>: Sendable {
-    /// The value.
+    /// The request succeeded with a value.
     case data(Value)
-    /// The error.
+    /// The request failed with an error.
     case error(any Error)
     /// The request was cancelled.
     ///
-    /// If `duplicate` is `true`, it was not sent because an equal request was in flight.
+    /// If `duplicate` is `true`, the request was not sent because an equal request was in flight.
     case canceledRequest(duplicate: Bool)
 
     /// Creates a response from a result.
     ///
-    /// `URLError.cancelled` and `CancellationError` are cancellations, and
-    /// `WebServiceError.Code.duplicateRequest` is a duplicate.
+    /// `URLError.cancelled` and `CancellationError` count as cancellations, and
+    /// `WebServiceError.Code.duplicateRequest` counts as a duplicate.
     public init(_ result: Result<Value, any Error>) {
         switch result {
         case .success(let value): self = .data(value)
@@ -33,14 +33,14 @@ public enum ServiceResponse<Value: Sendable>: Sendable {
 
     /// The value; `nil` if there is none.
     public var data: Value? { if case .data(let value) = self { value } else { nil } }
-    /// The error; `nil` if there is none or the request was cancelled.
+    /// The error; `nil` if there is none or if the request was cancelled.
     public var error: (any Error)? { if case .error(let error) = self { error } else { nil } }
-    /// A Boolean value that indicates whether the request was cancelled or a duplicate.
+    /// Whether the request was cancelled or was a duplicate.
     public var isCanceled: Bool { if case .canceledRequest = self { true } else { false } }
-    /// A Boolean value that indicates whether the request was a duplicate.
+    /// Whether the request was a duplicate.
     public var isDuplicate: Bool { if case .canceledRequest(duplicate: true) = self { true } else { false } }
 
-    /// Returns a response with the transformed value.
+    /// Returns a response with the value transformed.
     public func map<Other: Sendable>(_ transform: (Value) throws -> Other) rethrows -> ServiceResponse<Other> {
         switch self {
         case .data(let value): .data(try transform(value))
@@ -74,7 +74,7 @@ public enum ServiceResponse<Value: Sendable>: Sendable {
 }
 
 extension TypedTask {
-    /// The result as a ``ServiceResponse``. Awaits the task as `result` does.
+    /// The result of the task as a ``ServiceResponse``. Awaits the task as `result` does.
     public var serviceResponse: ServiceResponse<Value> {
         get async { ServiceResponse(await result) }
     }

@@ -6,31 +6,36 @@ import FoundationNetworking
 #endif
 
 extension SessionTask {
-    /// Sets the handling of an equal request in flight, as the parameters of
-    /// `perform(_:key:duplicates:)` do for a typed request.
+    /// Sets the duplicate mode and the key of this task. They have the same effect as the
+    /// parameters of `perform(_:key:duplicates:)` for a typed request.
     ///
     /// ```swift
     /// let brewers = try await service.GET("/brewers").setDuplicates(.join).decode([Brewer].self).value
     /// ```
-    /// When the task is resumed, its request is compared with those of the service's tasks that are
-    /// in flight and for which this method was called. If it has a key, it is compared with typed
-    /// requests as well. Without a key, requests are equal if they have the same method, URL, body
-    /// and header fields (apart from `traceparent`, `tracestate` and `baggage`), and the same
-    /// `Request.Options.cachePolicy` and `Request.Options.shouldHandleCookies`, and if no
-    /// `Authentication` was cleared between them. A request whose body is a file, a stream, a
-    /// form with files, or the result of a closure is equal to no other.
+    /// When the task is resumed, its request is compared with the requests in flight of other tasks
+    /// of the service, if this method was called on them. If the task has a key, its request is
+    /// also compared with typed requests. If there is no key, two requests are equal if all of the
+    /// following are true:
+    /// - They have the same method, URL and body, and the same header fields except `traceparent`,
+    ///   `tracestate` and `baggage`.
+    /// - They have the same `Request.Options.cachePolicy` and
+    ///   `Request.Options.shouldHandleCookies`.
+    /// - No `Authentication` was cleared between them.
     ///
-    /// - Tasks that join share one exchange: it has the request and options of the task that
-    ///   started it, and reports its progress to that task. Every task has its own deadline, rules
-    ///   and handlers, and ends once. `suspend()` suspends only the handlers.
+    /// A request whose body is a file, a stream, a form with files or the result of a closure is
+    /// not equal to any other request.
+    ///
+    /// - Tasks that join share one exchange. The exchange has the request and the options of the
+    ///   task that started it, and reports its progress to that task. Every task has its own
+    ///   deadline, rules and handlers, and ends once. `suspend()` suspends only the handlers.
     /// - `WebService.cancelRequests(key:)` and similar methods find these tasks as well.
     ///
-    /// A stream fails with `WebServiceError.Code.encoding`, because its body has one reader. The
-    /// method has no effect on downloads, and must be called before `resume()`.
+    /// A stream fails with `WebServiceError.Code.encoding`, because only one reader can read its
+    /// body. The method has no effect on downloads. Call it before `resume()`.
     ///
     /// - Parameters:
-    ///   - mode: The handling.
-    ///   - key: Identifies the request in place of its content. Defaults to `nil`.
+    ///   - mode: What to do if an equal request is in flight.
+    ///   - key: A key that identifies the request instead of its content. Defaults to `nil`.
     @discardableResult
     public func setDuplicates(_ mode: DuplicateMode, key: (any Hashable & Sendable)? = nil) -> Self {
         let (core, substitution) = (service, substitution)
@@ -43,7 +48,8 @@ extension SessionTask {
 }
 
 extension ServiceCore {
-    /// Starts a request that is compared with others. Called when its task is first resumed.
+    /// Starts a request that is compared with others. Called when its task is resumed for the first
+    /// time.
     fileprivate func begin(
         _ request: Request, over substitution: SessionSubstitution?, key: RequestKey?, duplicates: DuplicateMode,
         task: SessionTask
@@ -55,7 +61,7 @@ extension ServiceCore {
         do {
             guard !task.isStreamed else {
                 throw WebServiceError(
-                    .encoding, "a stream cannot share its response; do not call setDuplicates(_:) on its task")
+                    .encoding, "a stream cannot share its response; do not call setDuplicates(_:key:) on its task")
             }
             shared = try SharedRequest(
                 request, over: substitution.map { $0(setup.session) }, id: id, setup.order.interceptors)
@@ -71,7 +77,7 @@ extension ServiceCore {
     }
 }
 
-/// A plain request in the form in which the registry compares it and several tasks share it.
+/// A plain request in a form that the registry can compare and several tasks can share.
 struct SharedRequest: ServiceRequest, Hashable {
     typealias Output = Response
 
@@ -84,16 +90,16 @@ struct SharedRequest: ServiceRequest, Hashable {
         let contentType: String?
         let handlesCookies: Bool
         let cachePolicy: UInt
-        /// The numbers of log-outs of each authentication.
+        /// The number of log-outs of each authentication.
         let accounts: [Int]
-        /// The identifier of a request that is equal to no other.
+        /// The identifier of a request that is not equal to any other; `nil` for other requests.
         let unique: UInt64?
     }
 
     let request: Request
-    /// The session of the endpoint; `nil` for that of the service.
+    /// The session of the endpoint; `nil` for the session of the service.
     fileprivate let session: (any Session)?
-    /// The method and the URL without its query: safe for errors.
+    /// The method and the URL without its query, which is safe to include in errors.
     let summary: String
     private let identity: Identity
 
@@ -135,7 +141,7 @@ struct SharedEndpoint: ServiceEndpoint {
 
     func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
         guard let shared = request as? SharedRequest else { throw URLError(.unknown) }  // see `supports`
-        // Each of the tasks has its own deadline.
+        // Each task has its own deadline.
         return Fetched(response: try await context.send(shared.request, over: shared.session, hasDeadline: false))
     }
 
@@ -147,30 +153,31 @@ struct SharedEndpoint: ServiceEndpoint {
     }
 }
 
-/// The handling of a request while an equal request is in flight.
+/// What happens to a new request while an equal request is in flight.
 ///
 /// Requests with a key are equal if their keys are equal. A request without a key is equal to
-/// requests of the same type and value, with or without a key.
+/// requests of the same type and value, with or without a key. A request that is not `Hashable` and
+/// has no key is not equal to any other request. Requests that were started for different accounts
+/// (`WebService.storageAccount`) are never equal.
 ///
-/// Tasks of plain requests are compared after `SessionTask.setDuplicates(_:key:)`, which defines
-/// when they are equal.
+/// Plain requests are compared only if `SessionTask.setDuplicates(_:key:)` was called on their
+/// tasks. That method defines when they are equal.
 ///
-/// The lookup and the decision are atomic: if two threads start equal requests, one of them is
-/// first. A request that is not `Hashable` and has no key is not equal to any other. Requests
-/// started for different accounts (`WebService.storageAccount`) are never equal.
+/// The lookup and the decision are atomic. If two threads start equal requests at the same time,
+/// one of these requests counts as the first.
 public enum DuplicateMode: Sendable, Hashable {
     /// Sends both requests.
     case allow
     /// Fails the new request immediately with `WebServiceError.Code.duplicateRequest`.
     case reject
-    /// Shares the response of the request in flight, or of the one started last if there are
-    /// several.
+    /// Shares the response of the equal request in flight. If there are several, shares the
+    /// response of the one that was started last.
     ///
-    /// Each task can be cancelled independently; the shared request is cancelled when no task waits
-    /// for it. A request of another type with the same key cannot join and fails as with
+    /// Each task can be cancelled independently. The shared request is cancelled when no task waits
+    /// for its response. A request of another type with the same key cannot join and fails as in
     /// ``reject``.
     case join
-    /// Cancels the equal requests in flight.
+    /// Cancels the equal requests in flight and sends the new request.
     case replace
     /// Starts the new request after the equal requests in flight have ended.
     case queue

@@ -1,31 +1,32 @@
 public import WebServiceCore
 
-/// A request without parameters, which providers create automatically.
+/// A protocol for requests without parameters, which providers can create themselves.
 public protocol EmptyServiceRequest: ServiceRequest {
     /// Creates the request.
     init()
 }
 
-/// The dependency of a read on a task, whose response makes the stored one obsolete.
+/// The dependency of a storage read on a task whose response makes the stored response obsolete.
 public struct StorageReadDependency: Sendable {
     /// Returns whether the read is obsolete; `nil` if it never becomes obsolete.
     let isOver: (@Sendable () -> Bool)?
-    /// Registers a closure to call when the task has ended and the read is obsolete. The task
-    /// retains the closure, so the closure must not retain the task.
+    /// Registers a closure that is called when the task has ended and the read is obsolete. The
+    /// task retains the closure, so the closure must not retain the task.
     let observe: (@Sendable (@escaping @Sendable () -> Void) -> Void)?
 
-    /// The absence of a dependency: the read never becomes obsolete.
+    /// No dependency. The read never becomes obsolete.
     public static let independent = StorageReadDependency(isOver: nil, observe: nil)
 
-    /// Returns a dependency that cancels the read if the task has a value first.
+    /// Returns a dependency that cancels the read if the task succeeds before the read completes.
     public static func untilSuccess<Value>(of task: TypedTask<Value>) -> StorageReadDependency {
         until(task) { if case .data = $0 { true } else { false } }
     }
 
-    /// Returns a dependency that cancels the read if the task ends first without an error.
+    /// Returns a dependency that cancels the read if the task ends without an error before the read
+    /// completes.
     ///
-    /// The task may have a value, be cancelled, or be refused as a duplicate. If it fails, the read
-    /// continues, because the stored response is the only one.
+    /// A task ends without an error if it succeeds, is cancelled, or is rejected as a duplicate. If
+    /// the task fails, the read continues, because the stored response is then the only one.
     public static func untilFinished<Value>(_ task: TypedTask<Value>) -> StorageReadDependency {
         until(task) { if case .error = $0 { false } else { true } }
     }

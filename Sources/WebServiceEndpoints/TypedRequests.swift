@@ -15,7 +15,8 @@ struct TypedConfiguration: Sendable {
     /// The requests in progress.
     var registry = RequestRegistry()
 
-    /// Returns the storage and key for a request, or `nil` if its response is not stored.
+    /// Returns the storage and the key for the response to a request, or `nil` if the response is
+    /// not stored.
     func place(of request: any ServiceRequest) -> StoragePlace? {
         guard let request = request as? any StorableRequest, let key = request.storageKey(account: storageAccount),
             let storage = storages.first(where: { $0.isFor(request) })
@@ -41,7 +42,7 @@ final class TypedRequests: ServicePart {
 
     var configuration: TypedConfiguration { current.withLock { $0 } }
 
-    /// Changes the configuration in one step.
+    /// Changes the configuration atomically.
     func configure(_ change: (inout TypedConfiguration) -> Void) {
         let replaced = current.withLock { configuration in
             let replaced = configuration
@@ -75,7 +76,7 @@ extension WebService {
     var typed: TypedConfiguration { core.typed.configuration }
 }
 
-/// One key of one storage.
+/// A key in a storage.
 struct StoragePlace: Sendable {
     let storage: any ResponseStorage
     let key: StorageKey
@@ -115,11 +116,12 @@ extension WebService {
         set { core.typed.configure { $0.storages = newValue } }
     }
 
-    /// The account whose responses are stored and read. Defaults to `nil`: no account.
+    /// The account whose responses are stored and read. Defaults to `nil`, which means no account.
     ///
-    /// The account is part of every storage key, so responses stored for one account are never read
-    /// for another. A request uses the account that is set when it is started: a response that
-    /// arrives after a change is stored for the previous account.
+    /// The account is part of every storage key, so a response that was stored for one account is
+    /// never read for another. A request uses the account that is set when the request is started.
+    /// If the account changes before the response arrives, the response is stored for the previous
+    /// account.
     public var storageAccount: String? {
         get { typed.storageAccount }
         set { core.typed.configure { $0.storageAccount = newValue } }
@@ -127,7 +129,7 @@ extension WebService {
 
     /// An observer of storage errors, called in the background.
     ///
-    /// Requests never fail because of a storage error. Defaults to `nil`.
+    /// A request that is sent never fails because of a storage error. Defaults to `nil`.
     public var storageErrorObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)? {
         get { typed.storageErrorObserver }
         set { core.typed.configure { $0.storageErrorObserver = newValue } }
@@ -142,8 +144,8 @@ extension WebService {
 
 /// The number of typed requests in flight, for example for a network activity indicator.
 ///
-/// A request counts from the start of its endpoint until it has a result. Requests that share one
-/// response (``DuplicateMode/join``) count once. An endpoint can opt out
+/// A request counts from when its endpoint starts until the request has a result. Requests that
+/// share one response (``DuplicateMode/join``) count as one. An endpoint can exclude its requests
 /// (``ServiceEndpoint/countsAsActivity``).
 public final class ActivityCounter: Sendable {
     private struct State {
@@ -164,7 +166,7 @@ public final class ActivityCounter: Sendable {
 
     /// An asynchronous sequence of the current count and the count after every change.
     ///
-    /// A slow reader skips intermediate counts but always receives the latest one. The sequence
+    /// A slow reader skips intermediate counts but always receives the latest count. The sequence
     /// ends when the reading Swift task is cancelled.
     public var counts: AsyncStream<Int> {
         let changes = changes
@@ -187,8 +189,8 @@ public final class ActivityCounter: Sendable {
     }
 }
 
-/// The service that executes the typed request of the current Swift task, for the defaults of
-/// ``HTTPServiceRequest/decoder`` and ``ParameterizedRequest/encoder``.
+/// The service that executes the typed request of the current Swift task. It provides the defaults
+/// of ``HTTPServiceRequest/decoder`` and ``ParameterizedRequest/encoder``.
 enum PerformingService {
     @TaskLocal static var core: ServiceCore?
 }

@@ -11,22 +11,23 @@ extension WebService {
     ///
     /// The task starts when it is resumed or awaited.
     ///
-    /// The first endpoint that supports the request fetches and processes it. A successful response
-    /// of a storable request is then stored. The task retains the service until it completes, so a
-    /// request of a temporary service can be awaited. If both the task and the service of a request
-    /// in flight are deallocated, the request ends with `URLError.cancelled`.
+    /// The first endpoint that supports the request fetches and processes the response. If the
+    /// request is storable and succeeds, the response is then stored. The task retains the service
+    /// until the task completes, so a request of a temporary service can be awaited. If both the
+    /// service and the task of a request in flight are deallocated, the request ends with
+    /// `URLError.cancelled`.
     ///
     /// In addition to the errors of the endpoint, the task can fail with
     /// `WebServiceError.Code.noEndpoint`, `WebServiceError.Code.duplicateRequest`,
-    /// `WebServiceError.Code.unexpectedOutput` and `URLError.cancelled`. The request defines
-    /// which statuses count as success; `validate` of the task can only restrict them further.
+    /// `WebServiceError.Code.unexpectedOutput` and `URLError.cancelled`. The request defines which
+    /// statuses count as success. The task's `validate` methods can only restrict them further.
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - key: The key that identifies the request for lookups and for comparisons with others.
-    ///     Defaults to `nil`: the request itself.
-    ///   - duplicates: The handling of an equal request in flight, determined when the task is
-    ///     resumed.
+    ///   - key: A key that identifies the request for lookups and comparisons. Defaults to `nil`,
+    ///     which means that the request identifies itself.
+    ///   - duplicates: What to do if an equal request is in flight when the task is resumed.
+    ///     Defaults to `DuplicateMode.allow`.
     public func perform<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
@@ -39,12 +40,12 @@ extension WebService {
     /// - Parameters:
     ///   - request: The request.
     ///   - key: See `perform(_:key:duplicates:)`.
-    ///   - duplicates: See `perform(_:key:duplicates:)`. Tasks that join share the exchange, and
-    ///     the options, of the call that started it.
-    ///   - configure: A closure that changes each `Request` that the endpoint sends for this
-    ///     call, for example its timeouts, priority, tags or header fields. It is called in the
+    ///   - duplicates: See `perform(_:key:duplicates:)`. Tasks that join share the exchange and the
+    ///     options of the call that started it.
+    ///   - configure: A closure that changes each `Request` that the endpoint sends for this call,
+    ///     for example its timeouts, priority, tags or header fields. It is called in the
     ///     background, after `request(for:)`.
-    @_disfavoredOverload  // a trailing closure is the completion handler
+    @_disfavoredOverload  // prefers `completion` for a trailing closure
     public func perform<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
         configuring configure: @escaping @Sendable (_ request: inout WebServiceCore.Request) -> Void
@@ -78,12 +79,13 @@ extension ServiceCore {
         return id
     }
 
-    /// Starts a typed request at the first resume of its task: fails it, joins a flight or starts a
-    /// new one.
+    /// Starts a typed request when its task is resumed for the first time. It fails the task, joins
+    /// an existing flight, or starts a new one.
     ///
     /// - Parameters:
     ///   - id: The identifier of the request (``observe(_:_:)``).
-    ///   - configure: A closure that changes the requests of the endpoint; `nil` for no change.
+    ///   - configure: A closure that changes the requests of the endpoint; `nil` if there are no
+    ///     changes.
     ///   - deliver: A closure that delivers the response to the task and returns whether the task
     ///     accepted it.
     func begin(
@@ -106,7 +108,7 @@ extension ServiceCore {
         ) { turn in
             HandlerPool.startImmediately(on: self.clock.work) {
                 if let turn, await !turn.value { return }
-                // Tasks of other scopes may wait for the response as well.
+                // Tasks of other deadline scopes may also wait for the response.
                 await DeadlineScope.$current.withValue(nil) {
                     await self.fly(request, to: endpoint, in: context, place: place, typed)
                 }
@@ -120,16 +122,20 @@ extension ServiceCore {
         case .waits(let id):
             task.record(.joined, related: id)
             task.attach(RequestRegistry.Ticket(registry: typed.registry, flight: id, waiter: flight.id))
-        case .duplicate:
+        case .duplicate(let isOfSameType):
             let name = shared?.summary ?? "\(type(of: request))"
             let message =
-                "\(key == nil ? "an equal request" : "a request with the same key") is in flight: \(name); "
-                + "use .join instead of .reject to share its response"
+                isOfSameType
+                ? "\(key == nil ? "an equal request" : "a request with the same key") is in flight: \(name); "
+                    + "use .join instead of .reject to share its response"
+                : "a request of another type with the same key is in flight and cannot share its response with "
+                    + "\(name); use another key"
             task.complete(.failure(WebServiceError(.duplicateRequest, message)))
         }
     }
 
-    /// Executes one flight: fetches, processes, delivers the result to every waiter and stores it.
+    /// Executes a flight: fetches and processes the response, delivers the result to every waiter,
+    /// and stores it.
     private func fly(
         _ request: any ServiceRequest, to endpoint: any ServiceEndpoint, in context: EndpointContext,
         place: StoragePlace?, _ typed: TypedConfiguration
@@ -153,7 +159,7 @@ extension ServiceCore {
         let date = clock.date
         let storable = rawData?.isStorable == false ? nil : place
         let isWanted = storable.map { _ in Once<Bool>() }
-        // The change is ordered before any waiter receives the result, so a subsequent read sees
+        // The change is scheduled before any waiter receives the result, so a subsequent read finds
         // the stored value.
         var refusal: WebServiceError?
         let ended = typed.registry.end(
@@ -189,7 +195,7 @@ extension ServiceCore {
         isWanted?.set(isAccepted)
     }
 
-    /// Returns the error, completed with the request of the exchange.
+    /// Returns the error, with the request of the exchange added if it is missing.
     private static func completed(_ error: any Error, _ exchange: FlightRecorder.Sent?) -> any Error {
         if error is CancellationError { return URLError(.cancelled) }
         guard var known = error as? WebServiceError, known.request == nil else { return error }
@@ -199,7 +205,7 @@ extension ServiceCore {
 }
 
 extension ServiceRequest {
-    /// Returns a value of an endpoint as the output of the request.
+    /// Returns a value from an endpoint as the output of the request.
     func output(_ value: any Sendable) throws -> Output {
         guard let output = value as? Output else {
             throw WebServiceError(

@@ -1,13 +1,14 @@
 public import WebServiceCore
 
-/// Lookup and cancellation of the typed requests in flight, and of the tasks with
-/// `SessionTask.setDuplicates(_:key:)`, which are found by their keys. Requests and keys are
-/// compared by `==` among values of the same type; types are compared by identity.
+/// Methods that find and cancel typed requests in flight. Tasks with
+/// `SessionTask.setDuplicates(_:key:)` are included. Requests and keys of the same type are
+/// compared with `==`.
 ///
 /// A cancelled request ends with `URLError.cancelled`. If several tasks wait for one response, all
 /// of them end.
 extension WebService {
-    /// Returns whether any request is in flight.
+    /// Returns whether any typed request, or any task with `SessionTask.setDuplicates(_:key:)`, is
+    /// in flight.
     public func containsRequests() -> Bool {
         typed.registry.contains { _ in true }
     }
@@ -34,7 +35,8 @@ extension WebService {
         typed.registry.contains { $0.key?.type == ObjectIdentifier(keyType) }
     }
 
-    /// Cancels all typed requests of the service.
+    /// Cancels all typed requests of the service, and all tasks with
+    /// `SessionTask.setDuplicates(_:key:)`.
     ///
     /// `cancelAll()` also cancels other tasks, streams and downloads.
     public func cancelRequests() {
@@ -63,7 +65,7 @@ extension WebService {
         typed.registry.cancel { $0.key?.type == ObjectIdentifier(keyType) }
     }
 
-    /// Returns whether there is a request in flight whose type and key satisfy a condition.
+    /// Returns whether a request whose type and key satisfy a condition is in flight.
     package func containsRequest(
         where isMeant: (_ type: any ServiceRequest.Type, _ key: RequestKey?) -> Bool
     ) -> Bool {

@@ -7,26 +7,26 @@ import FoundationNetworking
 #endif
 
 extension WebService {
-    /// Returns a task that reads the stored response to a request.
+    /// Creates a task that reads the stored response to a request.
     ///
-    /// Like every task, it starts when it is resumed; awaiting it resumes it.
+    /// The task starts when it is resumed or awaited.
     ///
     /// The read finds the responses that this service received earlier, even if they are still
-    /// being stored. A value stored as raw bytes is processed by the first endpoint that processes
-    /// stored data of the request. The task fails with `WebServiceError.Code.noStoredData` if
-    /// there is no entry, none that is recent enough, or none that can still be read; in the last
-    /// case, the reason is the underlying error. The task can also fail with
-    /// `WebServiceError.Code.noStorage`, `WebServiceError.Code.noEndpoint`, the error of the
-    /// storage, or `URLError.cancelled`.
+    /// being stored. If a value was stored as raw bytes, the first endpoint that processes stored
+    /// data of the request converts it. The task fails with `WebServiceError.Code.noStoredData` if
+    /// there is no entry, if an endpoint hides the entry, if the entry is too old, or if it can no
+    /// longer be read. In the last case, the underlying error, if there is one, is the reason. The
+    /// task can also fail with `WebServiceError.Code.noStorage`, `WebServiceError.Code.noEndpoint`,
+    /// the error of the storage, or `URLError.cancelled`.
     ///
-    /// A read with a dependency completes on the main actor: its handlers run there before any
-    /// handler that receives the newer value, unless the read is cancelled.
+    /// A read with a dependency completes on the main actor. Unless the read is cancelled, its
+    /// handlers run there before any handler that receives the newer value.
     ///
     /// - Parameters:
-    ///   - request: The request whose response is stored; only its identifier and classification
-    ///     are used.
-    ///   - maximumAge: The maximum age. An entry of unknown age counts as too old. Defaults to
-    ///     `nil`: any age.
+    ///   - request: The request whose response is stored. Only its storage identifier and its
+    ///     classification are used to find the entry.
+    ///   - maximumAge: The maximum age of the entry. An entry of unknown age counts as too old.
+    ///     Defaults to `nil`, which allows any age.
     ///   - dependency: The task that the read depends on. Defaults to
     ///     ``StorageReadDependency/independent``.
     public func stored<Request: StorableRequest>(
@@ -64,7 +64,7 @@ extension WebService {
     /// Call this method before a program exits, because a response is delivered before it is
     /// stored.
     ///
-    /// - Returns: `false` if a storage has not finished within 10 seconds.
+    /// - Returns: Whether all storages finished within 10 seconds.
     @discardableResult
     public func finishStoring() async -> Bool {
         await typed.order.settled(core.clock)
@@ -72,11 +72,13 @@ extension WebService {
 
     /// Removes the stored response to a request for the current account.
     ///
-    /// The response to a request in flight is still stored: cancel that request first.
+    /// The response to a request in flight is still stored. To prevent this, cancel that request
+    /// first.
     ///
-    /// - Throws: `WebServiceError.Code.noStorage`; the error of the storage; or
-    ///   `WebServiceError.Code.storage` if the removal takes longer than 10 seconds. The entry is
-    ///   then removed when the storage responds again.
+    /// - Throws: `WebServiceError.Code.noStorage` if no storage supports the request; the error of
+    ///   the storage; or `WebServiceError.Code.storage` if the removal takes longer than 10 seconds
+    ///   or if 64 changes to the entry are already pending. In the last two cases, the entry is
+    ///   removed when the storage responds again.
     public func deleteStored(_ request: some StorableRequest) async throws {
         let typed = typed
         guard let storage = typed.storages.first(where: { $0.isFor(request) }) else {
@@ -86,49 +88,52 @@ extension WebService {
         try await remove(key, from: [storage], typed) { try await $0.removeEntry(for: key) }
     }
 
-    /// Removes the stored responses with a classification, of all accounts, from every storage.
+    /// Removes the stored responses with a classification from every storage, for all accounts.
     ///
-    /// Responses with other classifications remain
-    /// (`ResponseStorage.removeEntries(of:)`).
+    /// Responses with other classifications remain (`ResponseStorage.removeEntries(of:)`).
     ///
-    /// - Throws: The error of the first storage that fails; the others are still processed. If the
-    ///   removal takes longer than 10 seconds, the error is `WebServiceError.Code.storage`.
+    /// - Throws: The error of the first storage that fails. The other storages are still processed.
+    ///   If the removal takes longer than 10 seconds, the error is `WebServiceError.Code.storage`.
     public func deleteStored(_ classification: DataClassification) async throws {
         let typed = typed
         let storages = typed.storages.filter { $0.classifications?.contains(classification) ?? true }
-        try await remove(nil, from: storages, typed) { try await $0.removeEntries(of: classification) }
+        try await remove(nil, named: "classification \(classification)", from: storages, typed) {
+            try await $0.removeEntries(of: classification)
+        }
     }
 
     /// Empties the storages that accept any classification.
     ///
-    /// - Throws: The error of the first storage that fails; the others are still emptied. If the
-    ///   removal takes longer than 10 seconds, the error is `WebServiceError.Code.storage`.
+    /// - Throws: The error of the first storage that fails. The other storages are still emptied.
+    ///   If the removal takes longer than 10 seconds, the error is `WebServiceError.Code.storage`.
     public func deleteStoredInAnyClassification() async throws {
-        try await removeAll { $0.classifications == nil }
+        try await removeAll(named: "any") { $0.classifications == nil }
     }
 
     /// Empties all storages.
     ///
-    /// - Throws: The error of the first storage that fails; the others are still emptied. If the
-    ///   removal takes longer than 10 seconds, the error is `WebServiceError.Code.storage`.
+    /// - Throws: The error of the first storage that fails. The other storages are still emptied.
+    ///   If the removal takes longer than 10 seconds, the error is `WebServiceError.Code.storage`.
     public func deleteAllStored() async throws {
-        try await removeAll { _ in true }
+        try await removeAll(named: "all") { _ in true }
     }
 }
 
 extension WebService {
-    private func removeAll(from isMeant: (any ResponseStorage) -> Bool) async throws {
+    private func removeAll(named name: String, from isMeant: (any ResponseStorage) -> Bool) async throws {
         let typed = typed
-        try await remove(nil, from: typed.storages.filter(isMeant), typed) { try await $0.removeAll() }
+        try await remove(nil, named: name, from: typed.storages.filter(isMeant), typed) { try await $0.removeAll() }
     }
 
-    /// - Parameter key: The key to remove, or `nil` for all entries.
+    /// - Parameters:
+    ///   - key: The key to remove, or `nil` for several entries.
+    ///   - name: The name of these entries. Defaults to an empty string.
     private func remove(
-        _ key: StorageKey?, from storages: [any ResponseStorage], _ typed: TypedConfiguration,
+        _ key: StorageKey?, named name: String = "", from storages: [any ResponseStorage], _ typed: TypedConfiguration,
         _ body: @escaping @Sendable (any ResponseStorage) async throws -> Void
     ) async throws {
-        try await typed.order.makeChange(key, core.clock) {
-            var failure: (any Error)?  // that of the first storage that fails
+        try await typed.order.makeChange(key, named: name, core.clock) {
+            var failure: (any Error)?  // the error of the first storage that fails
             for storage in storages.reversed() {
                 do { try await body(storage) } catch {
                     typed.report(error, of: .remove, key: key, in: storage)
@@ -142,7 +147,7 @@ extension WebService {
 
 /// Conversion between entries and values.
 extension ServiceCore {
-    /// Starts the read of a task when the task is first resumed.
+    /// Starts a storage read when its task is resumed for the first time.
     func beginRead<Request: StorableRequest>(
         of request: Request, maximumAge: Duration?, _ dependency: StorageReadDependency, task: SessionTask,
         outcome: TypedResult<SourcedValue<Request.Output>>
@@ -169,7 +174,7 @@ extension ServiceCore {
         task.attach(work)
     }
 
-    /// Returns the stored value, and records the read for the exchange.
+    /// Returns the stored value, and records the read in the timeline of the task.
     func read<Request: StorableRequest>(
         _ request: Request, maximumAge: Duration?, _ typed: TypedConfiguration, _ task: SessionTask
     ) async throws -> (SourcedValue<Request.Output>, Data?) {
@@ -192,7 +197,7 @@ extension ServiceCore {
             throw Self.noStorage(for: request)
         }
         guard let key = request.storageKey(account: typed.storageAccount) else {
-            throw Self.noStoredData("the request has no storage identifier; return one in storageIdentifier")
+            throw Self.noStoredData("the request has no storage identifier; return one from storageIdentifier")
         }
         let entry: StorageEntry
         do {
@@ -277,8 +282,9 @@ extension ServiceCore {
     /// Stores a response and reports any error.
     ///
     /// - Parameters:
-    ///   - date: The date when the response was received.
-    ///   - flight: The exchanges of the request. The task that started it records the result.
+    ///   - date: The date at which the response was received.
+    ///   - flight: The recorder of the request's exchanges. The task that started the request
+    ///     records whether the response was stored.
     func store(
         _ output: any Sendable, _ rawData: (any RawDataSource)?, of request: any ServiceRequest,
         in place: StoragePlace, date: Date, _ typed: TypedConfiguration, recordingIn flight: FlightRecorder
@@ -297,7 +303,7 @@ extension ServiceCore {
         }
     }
 
-    /// - Returns: `nil` if nothing is to be stored.
+    /// - Returns: `nil` if there is nothing to store.
     private static func content(
         _ output: any Sendable, _ rawData: (any RawDataSource)?, of request: any ServiceRequest
     ) throws -> StorageEntry.Content? {

@@ -7,18 +7,19 @@ public import WebServiceCore
 /// ```swift
 /// service.interceptors = [.contentDigest(), .retry()]
 /// ```
-/// With this field, the server can verify that the body has arrived unchanged.
-/// - The digest is that of the bytes that are sent, after `Request.Options.compressesBody` has been
-///   applied. Place the interceptor after those that change the body.
+/// The server can use this field to verify that the body has arrived unchanged.
+/// - The digest is computed from the bytes that are sent, after `Request.Options.compressesBody`
+///   has been applied. Place the interceptor after those that change the body.
 /// - To compute the digest, files and forms with files are read in pieces, in the background,
 ///   before they are sent. With `compressesBody`, they are also compressed for this purpose. If a
 ///   file changes after that, the digest does not match the body.
-/// - A request whose body is a sequence, a form with a sequence or an `httpBodyStream` is sent
+/// - If the body is a sequence, a form with a sequence or an `httpBodyStream`, the request is sent
 ///   without the field, because the bytes may be available only once.
-/// - Each request of an upload (`WebServiceTransfers`) has the digest of the piece that it contains.
-/// - A request that has no body or already has the field is not changed.
+/// - Each request of an upload (`WebServiceTransfers`) has the digest of the piece that it
+///   contains.
+/// - A request that has no body or that already has the field is not changed.
 ///
-/// If the interceptor precedes a retry policy in the list, it computes the digest once; if it
+/// If the interceptor precedes a retry policy in the list, it computes the digest once. If it
 /// follows the retry policy, it computes the digest for each attempt. If the request is cancelled,
 /// the computation ends. All members may be used from any thread.
 public struct ContentDigest: Interceptor {
@@ -40,8 +41,8 @@ public struct ContentDigest: Interceptor {
 
     /// Adds a digest and sends the request.
     ///
-    /// - Throws: `WebServiceError.Code.encoding` for a file that cannot be read; any error of
-    ///   `next`; `CancellationError`.
+    /// - Throws: An error of the request's encoding, such as `WebServiceError.Code.encoding` if a
+    ///   file cannot be read; any error of `next`; or `CancellationError`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         var request = request
         if request.headers[Self.field] == nil, let digest = try await digest(of: request) {
@@ -53,7 +54,7 @@ public struct ContentDigest: Interceptor {
 
     private static let field: Headers.Name = "Content-Digest"
 
-    /// - Returns: `nil` for a request without a body, or with a sequence.
+    /// - Returns: `nil` if the request has no body or if its body contains a sequence.
     private func digest(of request: Request) async throws -> [UInt8]? {
         let encoded = try request.encode()
         let hash = SystemHash(algorithm == .sha256 ? HashFunction.sha256 : .sha512)
@@ -70,7 +71,8 @@ public struct ContentDigest: Interceptor {
                 if isAtEnd { return hash.finish() }
             }
         }
-        // Compressing a file again produces the same bytes. A sequence may produce different ones.
+        // Compressing a file again produces the same bytes, whereas a sequence may produce
+        // different bytes.
         var plain = request
         plain.options.compressesBody = false
         // The sequence of an upload is a piece of a file.

@@ -3,7 +3,7 @@ public import WebServiceCore
 extension Headers {
     /// Returns the value of a field that is an item (RFC 9651, section 3.3).
     ///
-    /// - Returns: `nil` if the field is absent or malformed. A malformed field is to be ignored
+    /// - Returns: `nil` if the field is absent or malformed. A malformed field must be ignored
     ///   (section 4.2).
     public func structuredItem(_ name: Name) -> StructuredField.Item? {
         self[name].flatMap { StructuredField.item(parsing: $0) }
@@ -13,8 +13,8 @@ extension Headers {
     ///
     /// The values of a repeated field form one list.
     ///
-    /// - Returns: `nil` if the field is malformed, and an empty list if it is absent. A malformed
-    ///   field is to be ignored (section 4.2).
+    /// - Returns: `nil` if the field is malformed, or an empty list if it is absent. A malformed
+    ///   field must be ignored (section 4.2).
     public func structuredList(_ name: Name) -> StructuredField.List? {
         StructuredField.list(parsing: self[name] ?? "")
     }
@@ -22,18 +22,18 @@ extension Headers {
     /// Returns the value of a field that is a dictionary (RFC 9651, section 3.2).
     ///
     /// The values of a repeated field form one dictionary. If a key is repeated, the last member
-    /// applies, in the place of the first.
+    /// replaces the first one in its place.
     ///
-    /// - Returns: `nil` if the field is malformed, and an empty dictionary if it is absent. A
-    ///   malformed field is to be ignored (section 4.2).
+    /// - Returns: `nil` if the field is malformed, or an empty dictionary if it is absent. A
+    ///   malformed field must be ignored (section 4.2).
     public func structuredDictionary(_ name: Name) -> StructuredField.Dictionary? {
         StructuredField.dictionary(parsing: self[name] ?? "")
     }
 
     /// Sets a field to an item (RFC 9651, section 4.1.3), and replaces all fields with that name.
     ///
-    /// - Throws: `invalidHeader` for a value that cannot be serialized; see
-    ///   ``StructuredField/serialized(_:)->String``. The fields are then unchanged.
+    /// - Throws: `invalidHeader` if a value cannot be serialized; see
+    ///   ``StructuredField/serialized(_:)->String``. In that case, the fields are unchanged.
     public mutating func setStructuredItem(
         _ item: StructuredField.Item, for name: Name
     ) throws(WebServiceError) {
@@ -44,8 +44,8 @@ extension Headers {
     ///
     /// An empty list removes the field.
     ///
-    /// - Throws: `invalidHeader` for a value that cannot be serialized; see
-    ///   ``StructuredField/serialized(_:)->String``. The fields are then unchanged.
+    /// - Throws: `invalidHeader` if a value cannot be serialized; see
+    ///   ``StructuredField/serialized(_:)->String``. In that case, the fields are unchanged.
     public mutating func setStructuredList(
         _ list: StructuredField.List, for name: Name
     ) throws(WebServiceError) {
@@ -57,8 +57,8 @@ extension Headers {
     ///
     /// An empty dictionary removes the field.
     ///
-    /// - Throws: `invalidHeader` for a value that cannot be serialized; see
-    ///   ``StructuredField/serialized(_:)->String``. The fields are then unchanged.
+    /// - Throws: `invalidHeader` if a value cannot be serialized; see
+    ///   ``StructuredField/serialized(_:)->String``. In that case, the fields are unchanged.
     public mutating func setStructuredDictionary(
         _ dictionary: StructuredField.Dictionary, for name: Name
     ) throws(WebServiceError) {
@@ -72,7 +72,7 @@ extension Headers {
             self[name] = try value()
         } catch {
             let header = name.rawValue.shortenedForDisplay
-            throw WebServiceError(error.code, "the value of the header '\(header)' is invalid: \(error.message)")
+            throw WebServiceError(error.code, "the value of the header field '\(header)' is invalid: \(error.message)")
         }
     }
 }

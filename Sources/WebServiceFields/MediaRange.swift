@@ -6,14 +6,14 @@ public struct MediaRange: Hashable, Sendable {
     public let type: String
     /// The subtype in lower case, such as `json`; `*` for any subtype.
     public let subtype: String
-    /// The parameters, with names in lower case.
+    /// The parameters. Their names are in lower case.
     public let parameters: [String: String]
 
     /// Returns whether the range includes a media type, such as the value of a `Content-Type`
     /// field.
     ///
-    /// Letter case is ignored in types, in the names of parameters and in the value of `charset`.
-    /// The media type must have all parameters of the range, and may have others.
+    /// Case is ignored in types, in the names of parameters, and in the value of `charset`. The
+    /// media type must have all parameters of the range, and may have further ones.
     public func includes(_ mediaType: String) -> Bool {
         let essence = MediaType.essence(mediaType)
         guard type == "*" || (subtype == "*" ? essence.hasPrefix("\(type)/") : essence == "\(type)/\(subtype)") else {
@@ -25,7 +25,7 @@ public struct MediaRange: Hashable, Sendable {
         }
     }
 
-    /// - Returns: `nil` for a member that is not a media range.
+    /// - Returns: `nil` if the member is not a media range.
     init?(_ member: StructuredField.Member) {
         guard let item = member.item, let range = Self.text(item.value) else { return nil }
         let parts = range.asciiLowercased().split(separator: "/", omittingEmptySubsequences: false)
@@ -40,20 +40,21 @@ public struct MediaRange: Hashable, Sendable {
         (self.type, self.subtype, self.parameters) = (String(type), String(subtype), parameters)
     }
 
-    /// Returns a string or a token, which have the same meaning.
+    /// Returns the text of a string or a token. Both have the same meaning.
     private static func text(_ value: StructuredField.BareItem) -> String? { value.string ?? value.token }
 }
 
 extension Headers {
-    /// The media types of queries that a resource accepts, in the field `Accept-Query` of a
+    /// The media types that a resource accepts for queries, from the `Accept-Query` field of a
     /// response (RFC 10008, section 3).
     ///
     /// ```swift
     /// let response = try await service.OPTIONS("/brewers").data().response
     /// let acceptsSQL = response.headers.acceptQuery?.contains { $0.includes("application/sql") }
     /// ```
-    /// The value applies to all URLs with the same path. The order has no significance. `nil` if
-    /// the field is malformed and must be ignored; empty if the field is absent.
+    /// The value applies to all URLs with the same path. The order of the media types has no
+    /// meaning. The value is `nil` if the field is malformed and must be ignored, and empty if the
+    /// field is absent.
     public var acceptQuery: [MediaRange]? {
         guard let members = structuredList("Accept-Query") else { return nil }
         let ranges = members.compactMap { MediaRange($0) }

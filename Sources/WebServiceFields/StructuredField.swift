@@ -8,8 +8,8 @@ public import Foundation
 /// let urgency = priority?["u"]?.item?.value.integer ?? 3
 /// ```
 /// The definition of a header field specifies whether its value is an ``Item``, a ``List`` or a
-/// ``Dictionary``. Parsing is strict: a value that the grammar does not allow is malformed as a
-/// whole. Parsing and serializing take linear time.
+/// ``Dictionary``. Parsing is strict: if any part of a value violates the grammar, the whole value
+/// is malformed. Parsing and serializing take linear time.
 public enum StructuredField {
     /// A list (RFC 9651, section 3.1). A field without members is not sent.
     public typealias List = [Member]
@@ -22,26 +22,27 @@ public enum StructuredField {
 
     /// A value with parameters (RFC 9651, section 3.3).
     public struct Item: Hashable, Sendable {
-        /// The value.
+        /// The value without its parameters.
         public var value: BareItem
-        /// The parameters.
+        /// The parameters of the value, in order.
         public var parameters: Parameters
 
-        /// Creates an item. The parameters default to none.
+        /// Creates an item, by default without parameters.
         public init(_ value: BareItem, parameters: Parameters = [:]) {
             self.value = value
             self.parameters = parameters
         }
     }
 
-    /// A list of items within a list or a dictionary (RFC 9651, section 3.1.1). It may be empty.
+    /// A list of items that is a member of a list or a dictionary (RFC 9651, section 3.1.1). It may
+    /// be empty.
     public struct InnerList: Hashable, Sendable {
-        /// The items.
+        /// The items between the parentheses, in order.
         public var items: [Item]
         /// The parameters of the list itself.
         public var parameters: Parameters
 
-        /// Creates an inner list. The parameters default to none.
+        /// Creates an inner list, by default without parameters.
         public init(_ items: [Item], parameters: Parameters = [:]) {
             self.items = items
             self.parameters = parameters
@@ -50,55 +51,57 @@ public enum StructuredField {
 
     /// A member of a list or a dictionary (RFC 9651, sections 3.1 and 3.2).
     public enum Member: Hashable, Sendable {
-        /// An item.
+        /// A single value with its parameters.
         case item(Item)
         /// An inner list.
         case innerList(InnerList)
 
-        /// Returns a member that is an item. The parameters default to none.
+        /// Returns a member that is an item, by default without parameters.
         public static func item(_ value: BareItem, parameters: Parameters = [:]) -> Member {
             .item(Item(value, parameters: parameters))
         }
 
-        /// Returns a member that is an inner list. The parameters default to none.
+        /// Returns a member that is an inner list, by default without parameters.
         public static func innerList(_ items: [Item], parameters: Parameters = [:]) -> Member {
             .innerList(InnerList(items, parameters: parameters))
         }
 
-        /// The item; `nil` for an inner list.
+        /// The item; `nil` if the member is an inner list.
         public var item: Item? { if case .item(let item) = self { item } else { nil } }
 
-        /// The inner list; `nil` for an item.
+        /// The inner list; `nil` if the member is an item.
         public var innerList: InnerList? { if case .innerList(let list) = self { list } else { nil } }
     }
 
     /// A value without parameters (RFC 9651, section 3.3).
     ///
-    /// Literals create integers, decimals, strings and Booleans. Values of different types are not
-    /// equal: ``integer(_:)`` with 1 does not equal ``decimal(_:)`` with 1.
+    /// Literals create integers, decimals, strings and Booleans. Values of different types are
+    /// never equal: ``integer(_:)`` with 1 is not equal to ``decimal(_:)`` with 1.
     public enum BareItem: Hashable, Sendable {
-        /// An integer of at most 15 digits (section 3.3.1).
+        /// An integer with at most 15 digits (section 3.3.1).
         case integer(Int64)
-        /// A number with a fraction (section 3.3.2), of at most 12 digits before the point and 3
-        /// after it.
+        /// A number with a fraction (section 3.3.2). It has at most 12 digits before the decimal
+        /// point and 3 digits after it.
         ///
-        /// A `Double` represents each such number exactly once. Other values are serialized with 3
-        /// digits after the point, rounded to the nearest one, or to the even one of two.
+        /// A `Double` can represent all of these numbers distinctly. Other values are rounded to 3
+        /// digits after the decimal point when they are serialized. If two results are equally
+        /// near, the even one is used.
         case decimal(Double)
-        /// A string of printable ASCII (section 3.3.3); see ``displayString(_:)`` for others.
+        /// A string of printable ASCII characters (section 3.3.3). For other strings, see
+        /// ``displayString(_:)``.
         case string(String)
         /// A short word, such as `gzip` or `text/html` (section 3.3.4).
         ///
-        /// A token begins with a letter or `*`. The other characters are those of tokens in HTTP,
-        /// `:` and `/`.
+        /// A token begins with a letter or `*`. The other characters are `:`, `/`, and those that
+        /// HTTP allows in tokens.
         case token(String)
-        /// Bytes, which are sent in Base64 (section 3.3.5).
+        /// Bytes, which are encoded in Base64 (section 3.3.5).
         case byteSequence(Data)
         /// A Boolean (section 3.3.6).
         case boolean(Bool)
-        /// A date (section 3.3.7), serialized with whole seconds, rounded down.
+        /// A date (section 3.3.7). When it is serialized, it is rounded down to whole seconds.
         case date(Date)
-        /// A string of any characters, for people to read (section 3.3.8).
+        /// A string of any characters, for display to people (section 3.3.8).
         case displayString(String)
     }
 }

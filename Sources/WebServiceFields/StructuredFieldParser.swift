@@ -2,28 +2,27 @@ import Foundation
 import WebServiceCore
 
 extension StructuredField {
-    /// Returns the item in the value of a field (RFC 9651, section 4.2.3); `nil` if the value is
+    /// Returns the item in the value of a field (RFC 9651, section 4.2.3), or `nil` if the value is
     /// malformed.
     ///
-    /// The values of a repeated field are joined with commas before.
+    /// If a field is repeated, join its values with commas first.
     public static func item(parsing field: String) -> Item? {
         parsed(field) { parser throws(Malformed) in try parser.item() }
     }
 
-    /// Returns the list in the value of a field (RFC 9651, section 4.2.1); `nil` if the value is
+    /// Returns the list in the value of a field (RFC 9651, section 4.2.1), or `nil` if the value is
     /// malformed.
     ///
-    /// The values of a repeated field are joined with commas before. An empty value is an empty
-    /// list.
+    /// If a field is repeated, join its values with commas first. An empty value is an empty list.
     public static func list(parsing field: String) -> List? {
         parsed(field) { parser throws(Malformed) in try parser.list() }
     }
 
-    /// Returns the dictionary in the value of a field (RFC 9651, section 4.2.2); `nil` if the value
-    /// is malformed.
+    /// Returns the dictionary in the value of a field (RFC 9651, section 4.2.2), or `nil` if the
+    /// value is malformed.
     ///
-    /// The values of a repeated field are joined with commas before. An empty value is an empty
-    /// dictionary. If a key is repeated, the last member applies, in the place of the first.
+    /// If a field is repeated, join its values with commas first. An empty value is an empty
+    /// dictionary. If a key is repeated, the last member replaces the first one in its place.
     public static func dictionary(parsing field: String) -> Dictionary? {
         parsed(field) { parser throws(Malformed) in try parser.dictionary() }
     }
@@ -46,7 +45,7 @@ extension StructuredField {
 /// A violation of the grammar.
 private struct Malformed: Error {}
 
-/// A parser (section 4.2). Lists are nested once at most, so no recursion is necessary.
+/// A parser (section 4.2). Lists are nested only once, so no recursion is necessary.
 private struct StructuredFieldParser {
     private typealias Syntax = StructuredFieldSyntax
 
@@ -89,7 +88,7 @@ private struct StructuredFieldParser {
         return members
     }
 
-    /// Skips the comma between two members. The last member has none.
+    /// Skips the comma between two members. There is no comma after the last member.
     private mutating func separator() throws(Malformed) {
         scanner.take(while: ASCII.isSpaceOrTab)
         guard !isAtEnd else { return }
@@ -189,7 +188,7 @@ private struct StructuredFieldParser {
         return byte
     }
 
-    /// Removes a hexadecimal digit, which must be in lower case (section 3.3.8).
+    /// Reads a hexadecimal digit, which must be in lower case (section 3.3.8).
     private mutating func hexDigit() throws(Malformed) -> UInt8 {
         guard let byte = scanner.take(), ASCII.isDigit(byte) || Syntax.isLowercase(byte),
             let value = ASCII.hexValue(byte)
@@ -197,7 +196,7 @@ private struct StructuredFieldParser {
         return value
     }
 
-    /// Removes bytes in Base64. The padding may be missing (section 4.2.7).
+    /// Reads bytes in Base64. The padding may be missing (section 4.2.7).
     private mutating func byteSequence() throws(Malformed) -> Data {
         let digits = scanner.take { $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: "=") }
         let padding = repeatElement(UInt8(ascii: "="), count: (4 - digits.count % 4) % 4)

@@ -4,19 +4,20 @@ public import WebServiceCore
 extension StructuredField {
     /// Returns the value of a field that is an item (RFC 9651, section 4.1.3).
     ///
-    /// - Throws: `invalidHeader` for an integer or a date of more than 15 digits, a decimal that is
-    ///   not finite or has more than 12 digits before the point, a string with characters other
-    ///   than printable ASCII, and an invalid token or key. The message names the type and the key.
+    /// - Throws: `invalidHeader` for an integer or a date with more than 15 digits, for a decimal
+    ///   that is not finite or has more than 12 digits before the decimal point, for a string that
+    ///   contains characters other than printable ASCII, or for an invalid token or key. The
+    ///   message names the type and the key.
     public static func serialized(_ item: Item) throws(WebServiceError) -> String {
         var serializer = StructuredFieldSerializer()
         try serializer.append(item)
         return serializer.text
     }
 
-    /// Returns the value of a field that is a list (RFC 9651, section 4.1.1); `nil` for an empty
-    /// list, because the field is not sent.
+    /// Returns the value of a field that is a list (RFC 9651, section 4.1.1). Returns `nil` if the
+    /// list is empty, because the field is then not sent.
     ///
-    /// - Throws: The errors of ``serialized(_:)->String``.
+    /// - Throws: The same errors as ``serialized(_:)->String``.
     public static func serialized(_ list: List) throws(WebServiceError) -> String? {
         guard !list.isEmpty else { return nil }
         var serializer = StructuredFieldSerializer()
@@ -27,10 +28,10 @@ extension StructuredField {
         return serializer.text
     }
 
-    /// Returns the value of a field that is a dictionary (RFC 9651, section 4.1.2); `nil` for an
-    /// empty dictionary, because the field is not sent.
+    /// Returns the value of a field that is a dictionary (RFC 9651, section 4.1.2). Returns `nil`
+    /// if the dictionary is empty, because the field is then not sent.
     ///
-    /// - Throws: The errors of ``serialized(_:)->String``.
+    /// - Throws: The same errors as ``serialized(_:)->String``.
     public static func serialized(_ dictionary: Dictionary) throws(WebServiceError) -> String? {
         guard !dictionary.isEmpty else { return nil }
         var serializer = StructuredFieldSerializer()
@@ -46,7 +47,7 @@ private struct StructuredFieldSerializer {
     private typealias Syntax = StructuredFieldSyntax
 
     private var bytes: [UInt8] = []
-    /// The key whose value is serialized, for errors.
+    /// The key whose value is being serialized, for errors.
     private var key: String?
 
     var text: String { String(decoding: bytes, as: UTF8.self) }
@@ -141,14 +142,15 @@ private struct StructuredFieldSerializer {
         write((thousandths < 0 ? "-" : "") + "\(whole).\(digits)")
     }
 
-    /// Returns a decimal in thousandths, rounded to the nearest or, between two, the even one.
+    /// Returns a decimal in thousandths, rounded to the nearest integer, or to the even one if two
+    /// are equally near.
     ///
-    /// - Returns: `nil` for a decimal that is out of range.
+    /// - Returns: `nil` if the decimal is out of range.
     private static func thousandths(of decimal: Double) -> Int64? {
         let magnitude = decimal.magnitude
         guard magnitude < Double(Syntax.bound / 1_000) else { return nil }
-        // The product may be rounded to the next integer, but never to a lower one. The middle of
-        // two thousandths, such as 0.0025, is the nearest `Double` to it.
+        // The product may be rounded up to the next integer, but never down to a lower one. The
+        // midpoint between two thousandths, such as 0.0025, is represented by the nearest `Double`.
         let floor = Int64((magnitude * 1_000).rounded(.down))
         let middle = (Double(floor) + 0.5) / 1_000
         let isRoundedUp = magnitude > middle || magnitude == middle && floor % 2 == 1

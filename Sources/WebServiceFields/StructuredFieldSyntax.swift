@@ -1,10 +1,10 @@
 import WebServiceCore
 
-/// The grammar of both directions.
+/// The grammar that the parser and the serializer share.
 enum StructuredFieldSyntax {
-    /// The maximum number of digits of an integer, and that of a decimal before the point.
+    /// The maximum number of digits of an integer, and of a decimal before the decimal point.
     static let (integerDigits, decimalDigits) = (15, 12)
-    /// The least number with too many digits: of an integer, and of a decimal in thousandths.
+    /// The smallest integer that has too many digits, and the smallest decimal in thousandths.
     static let bound: Int64 = 1_000_000_000_000_000
 
     static func isKeyStart(_ byte: UInt8) -> Bool { isLowercase(byte) || byte == UInt8(ascii: "*") }

@@ -3,30 +3,31 @@ import WebServiceCore
 
 /// The folder of one generation of an account. All members block the thread.
 ///
-/// The file `.account` contains the generation, a random identifier. A log-out renames the file to
-/// `.logged-out`, which needs no space on the disk, and removes it after everything else. So a
-/// folder with neither file is empty or does not belong to an account, and a log-out that was
-/// interrupted can be completed. Everything is removed relative to an open folder with the
-/// generation that is removed, while its file is locked.
+/// The file `.account` contains the generation, which is a random identifier. A log-out first
+/// renames the file to `.logged-out`, because renaming requires no disk space, and removes it last.
+/// Therefore, a folder with neither file is empty or does not belong to an account, and an
+/// interrupted log-out can be completed. Everything is removed relative to an open folder that has
+/// the expected generation, while the file in it is locked.
 struct AccountFolder: Sendable {
-    /// The number of log-outs in progress in this process, for each path.
+    /// The number of log-outs and later removals in progress in this process, by path.
     static let logOuts = Mutex<[String: Int]>([:])
 
     let url: URL
     let generation: UUID
 
-    /// The file with the generation.
+    /// The file that contains the generation.
     private struct Mark {
         static let active = ".account"
         static let loggedOut = ".logged-out"
-        /// The first line of the file, followed by a checksum.
+        /// The beginning of the file, followed by a checksum.
         private static let format = "webservice-account 1 "
 
         let name: String
         let generation: UUID
         var isLoggedOut: Bool { name == Self.loggedOut }
 
-        /// Reads the file; `nil` if there is none, or one with another content.
+        /// Reads the file. Returns `nil` if there is no such file, or if its content is not a
+        /// generation.
         init?(in folder: borrowing Folder) throws(SystemFailure) {
             for name in [Self.active, Self.loggedOut] {
                 guard let (bytes, _) = try folder.content(of: name, isWhole: { _, _ in false }),
@@ -39,13 +40,13 @@ struct AccountFolder: Sendable {
             return nil
         }
 
-        /// Creates the file durably, unless it exists.
+        /// Creates the file durably, unless it already exists.
         static func create(in folder: borrowing Folder) throws(SystemFailure) {
             let content = CheckedContent.encode(Data(UUID().uuidString.utf8), mark: format)
             let (new, temporary) = (temporaryName, temporaryName)
             try folder.replace(new, with: content, through: temporary, date: Date(), synchronize: true)
             do throws(SystemFailure) { _ = try folder.link(new, to: active) } catch {
-                return try folder.move(new, to: active)  // a file system without hard links
+                return try folder.move(new, to: active)  // the file system may not support hard links
             }
             try folder.remove(new)
             try folder.synchronize()
@@ -53,15 +54,15 @@ struct AccountFolder: Sendable {
 
         private static var temporaryName: String { "\(active).\(UUID().uuidString.lowercased())" }
 
-        /// Returns whether a file belongs to no account, because a process was killed while it
-        /// created the folder.
+        /// Returns whether a file is a temporary one that remained because a process was killed
+        /// while it created the folder.
         static func isRemainder(_ name: String) -> Bool { name.hasPrefix(active + ".") }
     }
 
     init(_ url: URL, _ generation: UUID) { (self.url, self.generation) = (url, generation) }
 
-    /// Opens the folder of an account, which is created if necessary. A log-out that was
-    /// interrupted is completed.
+    /// Opens the folder of an account, and creates it if necessary. An interrupted log-out is
+    /// completed.
     init(opening url: URL) throws {
         self.url = url
         generation = try Self.translating(url, Self.cannotOpen) { try Self.open(url) }
@@ -69,7 +70,7 @@ struct AccountFolder: Sendable {
 
     private static let cannotOpen = "could not be opened; check its permissions, or use another folder"
     private static let cannotRemove =
-        "could not be emptied; make its files writable, unmount what is mounted in it, and log out again"
+        "could not be emptied; make its files writable, unmount the file systems in it, and log out again"
 
     private static func open(_ url: URL) throws -> UUID {
         // A log-out may remove the folder at the same time.
@@ -79,10 +80,11 @@ struct AccountFolder: Sendable {
             } catch let failure as SystemFailure where failure.number == ENOENT {}
         }
         throw WebServiceError(
-            .storage, "another account in the folder '\(url.path)' is opened and removed at the same time; try again")
+            .storage, "another account in the folder '\(url.path)' is being opened and removed; try again")
     }
 
-    /// Returns the generation of the folder; `nil` after a change.
+    /// Returns the generation of the folder, or `nil` if the caller must try again because the
+    /// folder was changed.
     private static func attemptToOpen(_ url: URL) throws -> UUID? {
         try Folder.create(url.path, synchronize: true)
         guard let folder = try Folder(url.path, followsLink: true) else { return nil }
@@ -94,7 +96,7 @@ struct AccountFolder: Sendable {
         let isEmpty = try folder.names().allSatisfy(Mark.isRemainder)
         if isEmpty {
             try Mark.create(in: folder)
-        } else if try Mark(in: folder) == nil {  // not created in the meantime
+        } else if try Mark(in: folder) == nil {  // another process has not created it in the meantime
             throw WebServiceError(
                 .storage,
                 "the folder '\(url.path)' is not empty and does not belong to an account; use a new folder, or "
@@ -105,7 +107,7 @@ struct AccountFolder: Sendable {
 
     // MARK: Log-outs
 
-    /// Returns whether the folder belongs to another generation.
+    /// Returns whether the folder belongs to a different generation.
     func isReplaced() throws -> Bool {
         try Self.translating(url, Self.cannotOpen) {
             guard let folder = try Folder(url.path, followsLink: true), let mark = try Mark(in: folder) else {
@@ -123,13 +125,14 @@ struct AccountFolder: Sendable {
         }
     }
 
-    /// Renames the file with the generation durably, unless the folder belongs to another one.
+    /// Durably renames the file that contains the generation, unless the folder belongs to a
+    /// different generation.
     func beginLogOut() throws {
         try Self.translating(url, Self.cannotRemove) { try whileLocked { try Self.begin($0, $1) } }
     }
 
-    /// Removes the contents of the folder and, if its parent permits that, the folder, unless it
-    /// belongs to another generation.
+    /// Removes the contents of the folder, and then the folder itself if its parent permits it.
+    /// Does nothing if the folder belongs to a different generation.
     func remove() throws {
         try Self.translating(url, Self.cannotRemove) {
             try whileLocked { folder, mark in
@@ -142,7 +145,7 @@ struct AccountFolder: Sendable {
                     let parent = try Folder(url.deletingLastPathComponent().path, followsLink: true)
                     guard let parent else { return }
                     try folder.removeIfEmpty(url.lastPathComponent, in: parent)
-                } catch {}  // an empty folder remains, such as a mount point
+                } catch {}  // an empty folder remains, for example a mount point
             }
         }
     }
@@ -153,14 +156,14 @@ struct AccountFolder: Sendable {
         try folder.synchronize()
     }
 
-    /// Executes work while no other log-out changes the folder, unless the folder does not exist or
-    /// belongs to another generation.
+    /// Executes work while no other log-out can change the folder. Does nothing if the folder does
+    /// not exist or belongs to a different generation.
     private func whileLocked(_ work: (borrowing Folder, Mark) throws -> Void) throws {
         for _ in 0..<10 {
             guard let folder = try Folder(url.path, followsLink: true), let mark = try Mark(in: folder),
                 mark.generation == generation
             else { return }
-            guard let file = try folder.existingFile(mark.name) else { continue }  // renamed in the meantime
+            guard let file = try folder.existingFile(mark.name) else { continue }  // it was renamed in the meantime
             try file.lockAfterOthers()
             defer { file.unlock() }
             guard let lockedMark = try Mark(in: folder), lockedMark.generation == generation else { return }
@@ -168,8 +171,8 @@ struct AccountFolder: Sendable {
         }
     }
 
-    /// Completes the log-outs of the folders in another one, and throws the first error afterwards.
-    /// Other folders are ignored, and so are those of other users.
+    /// Completes the log-outs in the subfolders of a folder, and then throws the first error if
+    /// there was one. Subfolders that belong to other users or to no account are ignored.
     static func finishLogOuts(in parent: URL) throws {
         let parent = parent.standardizedFileURL.resolvingSymlinksInPath()
         var failure: (any Error)?
@@ -177,7 +180,7 @@ struct AccountFolder: Sendable {
             guard let folder = try Folder(parent.path, followsLink: true) else { return }
             for name in try folder.names() {
                 let url = parent.appendingPathComponent(name, isDirectory: true)
-                guard let generation = try? loggedOutGeneration(of: name, in: folder),  // not that of an account
+                guard let generation = try? loggedOutGeneration(of: name, in: folder),  // not an account's folder
                     logOuts.withLock({ $0[url.path] }) == nil
                 else { continue }
                 do { try AccountFolder(url, generation).remove() } catch { failure = failure ?? error }
@@ -186,7 +189,8 @@ struct AccountFolder: Sendable {
         if let failure { throw failure }
     }
 
-    /// Returns the generation of a folder with an incomplete log-out of the user of the process.
+    /// Returns the generation of a folder in which a log-out by the user of this process is
+    /// incomplete.
     private static func loggedOutGeneration(
         of name: String, in parent: borrowing Folder
     ) throws(SystemFailure) -> UUID? {

@@ -2,11 +2,11 @@ import Foundation
 import WebServiceCore
 import WebServiceStorage
 
-/// A storage of an account, which is empty after the account has ended.
+/// A storage of an account. It is empty after the account has ended.
 final class AccountStorage: ResponseStorage {
     private let storage: any ResponseStorage
     private let scope: AccountScope
-    /// The operations in progress, which precede the removal of the entries.
+    /// The operations in progress. They end before the entries are removed.
     private let work = WorkCount()
 
     init(_ storage: any ResponseStorage, _ scope: AccountScope) { (self.storage, self.scope) = (storage, scope) }
@@ -19,7 +19,7 @@ final class AccountStorage: ResponseStorage {
         try await unlessEnded(nil) { try await storage.entry(for: key) }
     }
 
-    /// - Throws: `WebServiceError.Code.loggedOut`.
+    /// - Throws: `WebServiceError.Code.loggedOut` after the account has ended.
     func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         let token = work.begin()
         defer { withExtendedLifetime(token) {} }
@@ -27,7 +27,8 @@ final class AccountStorage: ResponseStorage {
         try await storage.store(entry, for: key)
     }
 
-    // After the end, a removal has nothing to remove, and could create an empty file.
+    // After the account has ended, there is nothing left to remove, and a removal could create a
+    // file.
 
     func removeEntry(for key: StorageKey) async throws {
         try await unlessEnded(()) { try await storage.removeEntry(for: key) }
@@ -45,7 +46,7 @@ final class AccountStorage: ResponseStorage {
         try await unlessEnded([]) { try await storage.summaries(after: key, limit: limit) }
     }
 
-    /// Returns the value of an operation, or another value if the account ends first.
+    /// Returns the value of an operation, or `other` if the account ends first.
     private func unlessEnded<Value>(_ other: Value, _ operation: () async throws -> Value) async throws -> Value {
         let token = work.begin()
         defer { withExtendedLifetime(token) {} }
@@ -54,12 +55,13 @@ final class AccountStorage: ResponseStorage {
         return scope.isEnded ? other : value
     }
 
-    /// Waits until no operation is in progress, or the Swift task is cancelled.
+    /// Waits until no operation is in progress, or until the Swift task is cancelled.
     func settle() async {
         while await !work.finish(within: .seconds(3_600)), !Task.isCancelled {}
     }
 
-    /// Removes all data after the operations in progress. Called after the account has ended.
+    /// Removes all data after the operations in progress have ended. Called after the account has
+    /// ended.
     func erase() async throws {
         await settle()
         try await storage.eraseAll()

@@ -2,16 +2,18 @@ import Dispatch
 import Foundation
 import WebServiceCore
 
-/// Notifies of changes to the attributes of a file, and of processes that have closed it. The file
-/// system reports them, so waiting takes no processor time.
+/// A watch that reports changes to a file's attributes, and processes that have released the file:
+/// on Linux by closing it after it was open for writing, on Apple platforms by unlocking it. The
+/// file system reports these events, so waiting takes no processor time.
 final class FileWatch: Sendable {
-    /// nonisolated(unsafe): a source of Dispatch may be used by any thread, and this one is only
-    /// cancelled after its creation.
+    /// nonisolated(unsafe): any thread may use a Dispatch source, and after its creation, this
+    /// source is only cancelled.
     private nonisolated(unsafe) let source: any DispatchSourceProtocol
-    /// Whether every change is notified of: the file system is known to be local to this computer.
+    /// Whether every change is reported. This requires that the file system is known to be local to
+    /// this computer.
     let isReliable: Bool
 
-    /// Returns `nil` if the system supports no notifications or has no more of them.
+    /// Returns `nil` if the system does not support notifications or has none left.
     ///
     /// - Parameter onChange: Called on any thread after one or more changes.
     init?(_ file: URL, onChange: @escaping @Sendable () -> Void) {
@@ -52,7 +54,7 @@ final class FileWatch: Sendable {
         return fstatfs(number, &status) == 0 && status.f_flags & UInt32(MNT_LOCAL) != 0
     }
     #elseif canImport(Glibc)
-    /// The local file systems of Linux that notify of every change.
+    /// The local file systems of Linux that report every change.
     private static let localTypes: Set<Substring> = [
         "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "overlay", "tmpfs",
     ]
@@ -69,7 +71,7 @@ final class FileWatch: Sendable {
             }
             let root = fields[4].replacingOccurrences(of: "\\040", with: " ")
             let isParent = root == "/" || path == root || path.hasPrefix(root + "/")
-            // A later mount covers an earlier one at the same place.
+            // A later mount hides an earlier one at the same path.
             if isParent, root.utf8.count >= mount.path.utf8.count { mount = (root, fields[separator + 1]) }
         }
         return localTypes.contains(mount.type)

@@ -1,23 +1,23 @@
 import Foundation
 import WebServiceCore
 
-/// Updates the entries in memory from the files. All of these functions run on the queue of the
-/// folder.
+/// Updates the entries in memory from the files. The functions that access files run on the queue
+/// of the folder.
 extension Outbox {
-    /// Lists the files that earlier processes have renamed, which are not reported again.
+    /// Lists the files that earlier processes have renamed. They are not reported again.
     func findDamagedFiles() {
-        guard let names = try? folder.damagedNames() else { return }  // `read` reports them
+        guard let names = try? folder.damagedNames() else { return }  // `read` reports the error
         state.withLock { $0.addKnownDamaged(names) }
     }
 
-    /// Removes the copies of bodies that killed processes have left.
+    /// Removes copies of bodies that killed processes have left behind.
     func removeOrphans() { folder.copies.removeOrphans { try folder.names() } }
 
-    /// Reads the folder now, and after each change until the outbox is closed.
+    /// Reads the folder now, and again after each change until the outbox is closed.
     ///
     /// On a file system that other computers may change, a notification can be missing, so the
-    /// folder is also read every 30 seconds. With a test clock, or if the system has no
-    /// notifications, it is read after each interval.
+    /// folder is also read every 30 seconds. With a test clock, or if the system does not support
+    /// notifications, the folder is read after each `pollInterval`.
     func begin() {
         if !clock.countsWork {
             let watch = FileWatch(folder.lockFile) { [weak self] in self?.readSoon() }
@@ -33,10 +33,11 @@ extension Outbox {
         }
     }
 
-    /// Reads the folder after a short interval, once for all changes of a busy process in this
-    /// interval.
+    /// Reads the folder after a short interval. All changes within this interval cause only one
+    /// read.
     ///
-    /// - Parameter interval: Defaults to `nil`: that of the options.
+    /// - Parameter interval: The interval. Defaults to `nil`, which means the `pollInterval` of the
+    ///   options.
     func readSoon(after interval: Duration? = nil) {
         let isFirst = state.withLock { state in
             defer { state.isReadSoon = true }
@@ -64,7 +65,7 @@ extension Outbox {
                     readSoon()
                 }
             }
-            // The end of such a failure causes no notification.
+            // When such a failure ends, there is no notification.
             if state.withLock(\.isUnreadable), watch.withLock({ $0?.isReliable == true }) {
                 readSoon(after: .seconds(30))
             }
@@ -75,11 +76,11 @@ extension Outbox {
     /// Takes the lock if possible, and reads the entries that other processes have added.
     ///
     /// A listing is not atomic: it may contain an entry but not an older one that was added during
-    /// the listing. So only entries up to the last one of the first listing are read, from a second
-    /// one.
+    /// the listing. Therefore, entries are read from a second listing, but only up to the last
+    /// entry of the first listing.
     ///
-    /// - Parameter name: The entry that was added by this process, if an earlier one is unknown;
-    ///   `nil` for all that the first listing contains.
+    /// - Parameter name: The entry that this process has added, if an earlier entry is unknown;
+    ///   `nil` to read all entries of the first listing.
     func read(upTo name: String? = nil) {
         do {
             let takesLock = state.withLock(\.isSender) ? true : try folder.takeLock()
@@ -89,7 +90,7 @@ extension Outbox {
                 for name in unknown(names) where name <= last { readEntry(name) }
             }
             removeReplaced(names)
-            // A submission does not look at the other entries.
+            // A submission does not remove other entries.
             if name == nil { removeVanished(names) }
             change { state in
                 state.setResponses(names.responses)
@@ -106,8 +107,8 @@ extension Outbox {
         sendNext()
     }
 
-    /// Removes the entries that another one replaces, if the process that has submitted it was
-    /// killed before it had removed them.
+    /// Removes entries that were replaced by another entry. They remain if the process that
+    /// submitted the other entry was killed before it removed them.
     private func removeReplaced(_ names: OutboxNames) {
         for (name, last) in names.replaced where state.withLock({ $0.isKnown(last) }) {
             guard case .request(let request)? = try? folder.content(of: name),  // the next call tries again
@@ -137,7 +138,7 @@ extension Outbox {
         }
     }
 
-    /// Adds an entry to the memory.
+    /// Adds an entry to the entries in memory.
     func insert(_ request: StoredRequest, named name: String) {
         change { $0.insert(OutboxState.Item(name: name, entry: Entry(request.head))) }
     }
@@ -148,8 +149,8 @@ extension Outbox {
         change { $0.addDamaged(file) }
     }
 
-    /// Removes entries from memory that another process has removed, and adds damaged files that it
-    /// has renamed.
+    /// Removes from memory the entries that another process has removed, and adds damaged files
+    /// that another process has renamed.
     private func removeVanished(_ names: OutboxNames) {
         let present = Set(names.entries)
         change { state in

@@ -10,20 +10,20 @@ extension Outbox {
         public let id: UUID
         /// The entity of the request.
         public let entity: String?
-        /// The date on which the response arrived.
+        /// The date at which the response arrived.
         public let date: Date
-        /// The response, with its status, its header fields, its body, and the URL of the request.
+        /// The response, with its status, header fields and body, and the URL of the request.
         ///
-        /// Fields whose names look like those of credentials, such as `Set-Cookie`, are missing,
+        /// Fields whose names resemble those of credentials, such as `Set-Cookie`, are missing
         /// unless they are listed in ``Outbox/Options/storedFields``.
         public let response: Response
-        /// Whether the body was longer than ``Outbox/Options/maximumResponseBytes``. Its rest was
-        /// not stored.
+        /// Whether only the beginning of the body was stored, because the body was longer than
+        /// ``Outbox/Options/maximumResponseBytes``.
         public let isTruncated: Bool
         private let url: String
     }
 
-    /// The stored responses, and those that arrive while the sequence is read.
+    /// The stored responses, followed by those that arrive while the sequence is read.
     ///
     /// ```swift
     /// for try await stored in outbox.responses {
@@ -33,9 +33,9 @@ extension Outbox {
     /// }
     /// ```
     /// A sequence delivers each response once. The response remains on the disk until
-    /// ``removeResponse(of:)`` is called, so if the process ends before that, the sequence of the
-    /// next process delivers it again. If several processes have opened the outbox, read the
-    /// responses in one of them. The sequence ends when the outbox is closed or deallocated.
+    /// ``removeResponse(of:)`` is called. If the process ends before that, the sequence of the next
+    /// process delivers the response again. If several processes have opened the outbox, read the
+    /// responses in only one of them. The sequence ends when the outbox is closed or deallocated.
     public var responses: Responses {
         let (names, continuation) = AsyncStream.makeStream(of: String.self)
         let id = UUID()
@@ -54,8 +54,8 @@ extension Outbox {
     /// Returns the stored response to a request.
     ///
     /// - Parameter id: The identifier of the entry.
-    /// - Returns: `nil` if there is none: the entry has not been sent, its response was not to be
-    ///   stored, or it was removed.
+    /// - Returns: `nil` if there is no stored response because the entry has not been sent, because
+    ///   its response was not to be stored, or because the response was removed or is damaged.
     /// - Throws: `WebServiceError.Code.storage` if the response cannot be read.
     public func response(of id: UUID) async throws -> StoredResponse? {
         try await onQueue("the response could not be read") { [self] in
@@ -64,7 +64,7 @@ extension Outbox {
         }
     }
 
-    /// Removes the response to a request durably, so that it is not delivered again.
+    /// Removes the response to a request durably. It is not delivered again.
     ///
     /// - Parameter id: The identifier of the entry.
     /// - Returns: `false` if there is no such response.
@@ -79,7 +79,7 @@ extension Outbox {
         }
     }
 
-    /// Returns the name of a response, which another process may have stored.
+    /// Returns the name of a response, including one that another process has stored.
     private func responseName(of id: UUID) throws -> String? {
         if let name = state.withLock({ $0.responseName(of: id) }) { return name }
         let names = try folder.names().responses
@@ -87,7 +87,8 @@ extension Outbox {
         return state.withLock { $0.responseName(of: id) }
     }
 
-    /// Reads a response; `nil` if it was removed or is damaged. Runs on the queue of the folder.
+    /// Reads a response. Returns `nil` if it was removed or is damaged. Runs on the queue of the
+    /// folder.
     private func readResponse(_ name: String) throws -> StoredResponse? {
         if let bytes = try folder.bytes(of: name) {
             if let response = StoredResponse(encoded: bytes), name.contains(response.id.uuidString.lowercased()) {
@@ -101,14 +102,15 @@ extension Outbox {
 }
 
 extension Outbox {
-    /// A reference that does not retain the outbox, so that a sequence ends when it is deallocated.
+    /// A reference that does not retain the outbox, so that a sequence ends when the outbox is
+    /// deallocated.
     fileprivate struct WeakOutbox: Sendable {
         weak let outbox: Outbox?
     }
 
     /// The sequence of ``Outbox/responses``.
     public struct Responses: AsyncSequence, Sendable {
-        /// A response.
+        /// A stored response and the identifier of its entry.
         public typealias Element = StoredResponse
 
         fileprivate let names: AsyncStream<String>
@@ -124,10 +126,10 @@ extension Outbox {
             fileprivate var names: AsyncStream<String>.AsyncIterator
             fileprivate let outbox: WeakOutbox
 
-            /// Returns the next response; `nil` at the end.
+            /// Returns the next response, or `nil` at the end of the sequence.
             ///
-            /// - Throws: `WebServiceError.Code.storage` if the response cannot be read. Another
-            ///   sequence delivers it again.
+            /// - Throws: `WebServiceError.Code.storage` if the response cannot be read. A new
+            ///   sequence delivers the response again.
             public mutating func next() async throws -> StoredResponse? {
                 while let name = await names.next() {
                     guard let outbox = outbox.outbox else { return nil }
@@ -165,8 +167,8 @@ extension Outbox.StoredResponse {
 
     /// Returns the content of the file.
     ///
-    /// - Parameter storedFields: The fields that are stored although their names look like those of
-    ///   credentials.
+    /// - Parameter storedFields: The fields that are stored even though their names resemble those
+    ///   of credentials.
     func encoded(_ storedFields: Set<Headers.Name>) throws -> Data {
         let fields = response.headers.fields.filter { field in
             storedFields.contains(Headers.Name(field.name)) || !Secrets.mayBeNamed(by: field.name)
@@ -179,7 +181,7 @@ extension Outbox.StoredResponse {
 
     /// Decodes the content of a file.
     ///
-    /// - Returns: `nil` if it is damaged or of another version.
+    /// - Returns: `nil` if the content is damaged or has an unknown version.
     init?(encoded bytes: Data) {
         guard let (head, body) = StoredRequest.decode(Head.self, from: bytes, mark: Self.mark) else { return nil }
         let lines = head.fields.map { "\($0.name): \($0.value)\r\n" }.joined()

@@ -6,7 +6,7 @@ import FoundationNetworking
 #endif
 
 extension Outbox {
-    /// Starts as many requests as the limit permits, and reports the entries that have expired.
+    /// Starts as many requests as the limit permits, and reports expired entries.
     func sendNext() {
         let date = clock.date
         let (expired, started, expiration) = change { state in
@@ -14,7 +14,7 @@ extension Outbox {
             return (expired, state.start(limit: options.maximumConcurrentRequests), state.takeExpiration())
         }
         if let expiration {
-            // Later by more than the error of the subtraction.
+            // The delay is extended by more than the rounding error of the subtraction.
             let delay = Duration.clamping(seconds: max(0, expiration.timeIntervalSince(date)) + 0.000_001)
             _ = clock.schedule(after: delay) { [weak self] in
                 self?.state.withLock { $0.endExpirationAlarm() }
@@ -24,7 +24,8 @@ extension Outbox {
         var isReleased = false
         for (item, isExpired) in expired.map({ ($0, true) }) + started.map({ ($0, false) }) {
             state.withLock { state in
-                // The outbox may have been closed or the entry removed since the lines above.
+                // The outbox may have been closed, or the entry removed, since `startExpired` and
+                // `start` were called.
                 guard !state.isEnding, state.items[item.entry.id] != nil else {
                     isReleased = true
                     state.change(item.entry.id) { $0.entry.state = .waiting }
@@ -46,7 +47,7 @@ extension Outbox {
     private func send(_ item: OutboxState.Item, isExpired: Bool) async {
         let id = item.entry.id
         if let outcome = item.outcome { return await remove(id, as: outcome) }
-        // With a condition, the attempt begins after its evaluation.
+        // If there is a condition, the attempt is counted after the condition has been evaluated.
         let isCounted = !isExpired && options.canSend == nil
         let uncount: @Sendable () -> Void = { [self] in
             if isCounted { state.withLock { state in _ = state.change(id) { $0.entry.attempts -= 1 } } }
@@ -69,14 +70,14 @@ extension Outbox {
             var item = change { $0.complete(item, with: stored.head) }
             if item.entry.storesResponse, await hasResponse(item) { return }
             let request = stored.request(for: service)
-            // The date of an entry that could not be read before was unknown.
+            // If the entry could not be read before, its expiration date was unknown.
             if isExpired || item.entry.expirationDate.map({ $0 <= clock.date }) ?? false {
                 uncount()
                 return await fail(
                     item, request,
                     WebServiceError(
                         .entryExpired,
-                        "the entry has expired before it was sent; submit another request if it is still needed",
+                        "the entry expired before it was sent; submit a new request if it is still needed",
                         request: request))
             }
             if let canSend = options.canSend {
@@ -90,7 +91,7 @@ extension Outbox {
                 let result = await Result.catching {
                     try await onQueue("") { [self] in try folder.copies.open(id, file) }
                 }
-                copy = try? result.get()  // see below
+                copy = try? result.get()  // both cases are handled below
                 if copy == nil {
                     state.withLock { state in _ = state.change(id) { $0.entry.attempts -= 1 } }
                     guard case .success = result else { return setAsideUnreadable(item, stored.file) }
@@ -98,16 +99,17 @@ extension Outbox {
                         item, request,
                         WebServiceError(
                             .encoding,
-                            "the copy of the file that is the body of the entry is missing or has another size; "
+                            "the copied body file is missing or has a different size; "
                                 + "submit the request again", request: request))
                 }
             }
             var noted = request
             noted.options.redirectPolicy.keepsMethodAndOrigin = true
             noted.options.interceptors.append(OutboxNote(item.entry))
-            // Otherwise, the deadline would apply only until the head of a streamed response.
+            // The default deadline of a streamed response applies only until the head has arrived.
             if item.entry.storesResponse || stored.head.file != nil {
-                // A large file takes longer than the default; 64 KiB per second are sufficient.
+                // A large file takes longer than the default permits, so the deadline assumes 64
+                // KiB per second.
                 noted.options.deadline =
                     service.options.deadline ?? .seconds(600 + (stored.head.file?.size ?? 0) >> 16)
             }
@@ -126,15 +128,16 @@ extension Outbox {
         }
     }
 
-    /// Removes the copy of the body of an entry that was removed while it was being sent.
+    /// Unlocks the copy of a body, and removes it if its entry was removed while it was being sent.
     private func release(_ copy: OutboxCopies.Copy, of item: OutboxState.Item) async {
-        _ = try? await onQueue("") { [self] in  // otherwise, it is removed as an orphan
+        _ = try? await onQueue("") { [self] in  // if this fails, it is removed later as an orphan
             copy.unlock()
             if try !folder.contains(item.name) { folder.copies.remove(item.name) }
         }
     }
 
-    /// Removes an entry if a killed process has stored its response, and returns whether it did.
+    /// If a killed process has stored the response of an entry, removes the entry. Returns whether
+    /// the entry must not be sent now, for this reason or because the store cannot be accessed.
     private func hasResponse(_ item: OutboxState.Item) async -> Bool {
         do {
             return try await onQueue("") { [self] in
@@ -153,7 +156,7 @@ extension Outbox {
         }
     }
 
-    /// Returns a response with at most the stored number of bytes of its body. The rest is not
+    /// Returns a response with the part of its body that is stored. The rest of the body is not
     /// received.
     private func beginning(of task: SessionTask, _ isTruncated: inout Bool) async throws -> Response {
         let stream = task.stream()
@@ -180,7 +183,7 @@ extension Outbox {
         let id = item.entry.id
         guard let kind = Failure.Kind(of: result, request, isTruncated) else {
             state.withLock { $0.outage.succeed(id) }
-            // There is a response, because an entry whose response is stored is sent as a stream.
+            // A response exists, because an entry whose response is stored is sent as a stream.
             let response = item.entry.storesResponse ? try? result.get() : nil
             return await remove(
                 id, as: .sent,
@@ -188,7 +191,7 @@ extension Outbox {
                     StoredResponse($0, isTruncated: isTruncated, to: request, of: item.entry, date: clock.date)
                 })
         }
-        // An invalidated service has sent nothing.
+        // An invalidated service has not sent anything.
         let isCounted = !kind.isUnconnected && kind != .error(.serviceInvalidated)
         let changed = state.withLock { state in
             state.change(id) {
@@ -225,7 +228,7 @@ extension Outbox {
         await report(Failure(entry: entry, request: request, response: nil, error: error, kind: kind), of: item)
     }
 
-    /// Reports a permanent failure, and does what the closure decides.
+    /// Reports a permanent failure, and carries out the decision of the closure.
     private func report(_ failure: Failure, of item: OutboxState.Item) async {
         let id = failure.entry.id
         guard state.withLock({ $0.beginDecision(item) }) else { return pause(id, after: nil) }
@@ -237,16 +240,17 @@ extension Outbox {
         case .drop: await remove(id, as: .removed)
         case .keep: block(id)
         case .replace(var replacement):
-            // The key of the request that failed belongs to that request.
+            // The idempotency key of the request that failed belongs only to that request.
             let key = StoredRequest.keyName
             if replacement.headers[key] == failure.request.headers[key] { replacement.headers[key] = nil }
             await replace(id, with: replacement)
         }
     }
 
-    /// Begins a pause of the whole outbox if a failure does not concern the entry alone.
+    /// Begins a pause of the whole outbox if the failure does not concern only this entry.
     ///
-    /// - Parameter requested: The minimum duration of the pause, which doubles each time.
+    /// - Parameter requested: The minimum duration of the pause, up to `maximumPause`; `nil` if
+    ///   there is none.
     private func beginOutage(
         _ id: UUID, _ kind: Failure.Kind, _ request: Request, after requested: Duration?
     ) {
@@ -259,15 +263,15 @@ extension Outbox {
             }.map { (duration: $0, turn: state.outage.turn) }
         }
         guard let begun else { return }
-        if isOffline { readSoon() }  // ends the pause when the device has a network
+        if isOffline { readSoon() }  // ends the pause when the device has a network again
         _ = clock.schedule(after: begun.duration) { [weak self] in
             self?.state.withLock { $0.outage.endPause(begun.turn) }
             self?.sendNext()
         }
     }
 
-    /// Removes an entry from memory if another one has replaced it while it was being sent, and
-    /// returns whether it did.
+    /// Removes an entry from memory if another entry has replaced it while it was being sent.
+    /// Returns whether the entry was removed.
     private func removeIfReplaced(_ id: UUID) -> Bool {
         change { state in state.items[id]?.isReplaced == true && state.remove(id, as: .removed) != nil }
     }
@@ -276,8 +280,8 @@ extension Outbox {
         change { _ = $0.change(id) { $0.entry.state = .blocked } }
     }
 
-    /// Replaces the request of an entry, which is sent at once, or after a pause if the entry has
-    /// failed before.
+    /// Replaces the request of an entry. The new request is sent immediately, or after a pause if
+    /// the entry has failed before.
     private func replace(_ id: UUID, with request: Request) async {
         let date = clock.date
         let changed = state.withLock { state in
@@ -321,8 +325,8 @@ extension Outbox {
     /// Removes an entry and its file. If the file cannot be removed, another attempt follows after
     /// a pause.
     ///
-    /// - Parameter response: The response to store in its place. Defaults to `nil`: that of an
-    ///   earlier attempt to store it, if there is one.
+    /// - Parameter response: The response to store instead of the entry. Defaults to `nil`, which
+    ///   means the response of an earlier attempt to store one, if there is one.
     private func remove(_ id: UUID, as last: Entry.State, _ response: StoredResponse? = nil) async {
         state.withLock { state in
             _ = state.change(id) { item in
@@ -354,8 +358,9 @@ extension Outbox {
     /// Reports an entry that cannot be read, and reads it again after a pause.
     ///
     /// - Parameters:
-    ///   - file: The file that cannot be read. Defaults to `nil`: that of the entry.
-    ///   - isNew: Whether the entry is added to the memory.
+    ///   - file: The file that cannot be read. Defaults to `nil`, which means the file of the
+    ///     entry.
+    ///   - isNew: Whether the entry is added to the entries in memory.
     func setAsideUnreadable(_ item: OutboxState.Item, _ file: URL? = nil, isNew: Bool = false) {
         change { state in
             if isNew { state.insert(item) }
@@ -369,16 +374,18 @@ extension Outbox {
     /// Sends an entry again after a pause.
     ///
     /// - Parameters:
-    ///   - requested: The minimum duration, so that a server cannot cause an endless loop; `nil`
-    ///     for none. The duration doubles with each failure.
-    ///   - isGeneral: Whether the entry pauses as long as the whole outbox. Defaults to `false`.
+    ///   - requested: The minimum duration of the pause; `nil` if there is none. The entry's own
+    ///     pause, which doubles with each failure of the entry, usually also applies, so a server
+    ///     cannot cause an endless loop.
+    ///   - isGeneral: Whether the entry pauses at least as long as the whole outbox. Defaults to
+    ///     `false`.
     private func pause(_ id: UUID, after requested: Duration?, isGeneral: Bool = false) {
         let random = clock.random()
         let (now, instant) = (clock.date, clock.now)
         let paused = change { state in
             var pause = Duration.zero
             let (isClosed, end) = (state.isClosed, state.outage.end)
-            // In further pauses of an outage, the failures are not those of the entry.
+            // In later pauses of an outage, the failures are not attributed to the entry.
             let isOwn = !isGeneral || state.outage.isFirstPause
             let item = state.change(id) { item in
                 if isOwn { item.failures += 1 }
@@ -395,7 +402,7 @@ extension Outbox {
         _ = clock.schedule(after: pause) { [weak self] in self?.resume(id, turn: item.turn) }
     }
 
-    /// Ends a pause.
+    /// Ends the pause of an entry, unless the entry has begun another attempt or pause.
     private func resume(_ id: UUID, turn: Int) {
         change { state in
             if state.items[id]?.turn == turn { state.change(id) { $0.entry.state = .waiting } }
@@ -403,7 +410,8 @@ extension Outbox {
         sendNext()
     }
 
-    /// Returns between half and all of the pause after a number of failures.
+    /// Returns a random duration between half of the pause after a number of failures and the whole
+    /// pause.
     private func pause(_ failures: Int, _ random: Double) -> Duration {
         let doubled = options.firstPause.doubled(failures - 1, upTo: options.maximumPause).inSeconds
         return .clamping(seconds: max(0, doubled) * (0.5 + 0.5 * min(max(random, 0), 1)))
@@ -411,26 +419,26 @@ extension Outbox {
 }
 
 extension WebServiceError {
-    /// The response to the request, the body of which is too large or incomplete; `nil` for any
-    /// other error. An error without a broken body may contain the response to another request,
-    /// such as that for a token.
+    /// The response to the request if its body is too large or incomplete; `nil` for any other
+    /// error. An error that does not concern the body may contain the response to another request,
+    /// such as a token request.
     fileprivate var receivedResponse: Response? { code == .responseTooLarge ? response : incompleteResponse }
 }
 
 extension Outbox.Failure.Kind {
-    /// Creates the kind of the result of a request; `nil` for a success.
+    /// Creates the kind of a request's failure. Returns `nil` if the request succeeded.
     fileprivate init?(of result: Result<Response, any Error>, _ request: Request, _ isTruncated: Bool) {
         switch result {
         case .success(let response):
             guard !response.isDelivery(of: request, hasWholeBody: !isTruncated) else { return nil }
             self = .status(response.status)
         case .failure(let error as WebServiceError):
-            // The server has processed the request, and the body is not used.
+            // The server has processed the request, and its body is not needed.
             if let response = error.receivedResponse {
                 guard !response.isDelivery(of: request, hasWholeBody: false) else { return nil }
                 self = .status(response.status)
             } else if let cause = error.underlying as? URLError {
-                // Such as a token that cannot be refreshed without a connection.
+                // For example, a token could not be refreshed because there is no connection.
                 self = .transport(cause.code)
             } else {
                 self = .error(error.code)
@@ -440,7 +448,7 @@ extension Outbox.Failure.Kind {
         }
     }
 
-    /// A Boolean value that indicates whether the same request may succeed later.
+    /// Whether the same request may succeed later.
     fileprivate var isTransient: Bool {
         switch self {
         case .status(let status): RetryPolicy.defaultStatuses.contains(status)

@@ -3,25 +3,28 @@ import WebServiceCore
 
 /// The copies of the files that are the bodies of entries, next to the entries of an outbox.
 ///
-/// The name of a copy is `ID-SLOT.body`, with the identifier of its entry. A replacement of the
-/// entry uses the other one of two slots, so that each stored request has exactly its own bytes. A
-/// copy is on the disk before its entry, and is removed after it. While a process writes or sends a
-/// copy, it locks the file (shared `flock`), and no other process removes the copy. All members
-/// block the thread, except `queue`.
+/// The name of a copy is `ID-SLOT.body`, where the ID is the identifier of its entry. There are two
+/// slots. A replacement of the entry uses the other slot, so each stored request has exactly its
+/// own bytes. A copy is written to the disk before its entry is written, and removed after its
+/// entry has been removed. While a process writes or sends a copy, it locks the file (shared
+/// `flock`), and no other process removes the copy. All members block the thread, except `queue`.
 package final class OutboxCopies: Sendable {
-    /// An open copy, which is not removed until it is unlocked or deallocated, or the process ends.
+    /// An open copy. It is not removed until it is unlocked or deallocated, or until the process
+    /// ends.
     final class Copy: Sendable {
         fileprivate let descriptor: Descriptor
 
         fileprivate init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
 
-        /// Permits the removal. If the entry was removed before, the caller removes the copy.
+        /// Permits the removal of the copy. If the entry was removed before, the caller removes the
+        /// copy.
         func unlock() { descriptor.unlock() }
     }
 
     private static let suffix = ".body"
 
-    /// The queue on which copies are written. The entries of the outbox do not wait for it.
+    /// The queue on which copies are written. Operations on the entries of the outbox do not wait
+    /// for it.
     let queue = BlockingQueue("WebService.Outbox.Copies")
     private let files: LockedFolder
     private let url: URL
@@ -29,7 +32,7 @@ package final class OutboxCopies: Sendable {
 
     /// - Parameters:
     ///   - url: The URL of the folder.
-    ///   - prefix: The first part of the names of the files. Defaults to an empty string.
+    ///   - prefix: The prefix of the file names. Defaults to an empty string.
     package init(_ files: LockedFolder, _ url: URL, prefix: String = "") {
         (self.files, self.url, self.prefix) = (files, url, prefix)
     }
@@ -47,17 +50,17 @@ package final class OutboxCopies: Sendable {
     ///
     /// - Parameter isWanted: A closure that is called before each piece. If it returns `false`, the
     ///   method throws `CancellationError`.
-    /// - Throws: `encoding` for a file that cannot be read or changes in the meantime, or
-    ///   `SystemFailure` if the copy cannot be written. No copy remains.
+    /// - Throws: `encoding` if the file cannot be read or is changed in the meantime, or
+    ///   `SystemFailure` if the copy cannot be written. In both cases, no copy remains.
     func write(_ body: BodySource, of id: UUID, slot: Int, while isWanted: () -> Bool) throws -> Copy {
         let name = name(id, slot)
         let copy = try create(name)
         do {
             guard try body.write(to: copy.descriptor, while: isWanted) else { throw CancellationError() }
             try copy.descriptor.synchronize()
-            try files.folder.synchronize()  // the name
+            try files.folder.synchronize()  // flushes the name
         } catch {
-            try? files.folder.remove(name)  // otherwise, it is removed as an orphan
+            try? files.folder.remove(name)  // if this fails, it is removed later as an orphan
             throw error
         }
         return copy
@@ -65,24 +68,25 @@ package final class OutboxCopies: Sendable {
 
     private func create(_ name: String) throws(SystemFailure) -> Copy {
         for _ in 0..<100 {
-            try files.folder.remove(name)  // that of a replacement that a killed process did not complete
+            try files.folder.remove(name)  // a killed process may have left it
             let descriptor = try files.folder.openFile(name, isNew: true)
-            // Another process may have removed it before it was locked.
+            // Another process may have removed the file before it was locked.
             if try descriptor.lock(isShared: true) == .taken, try descriptor.nameCount() > 0 { return Copy(descriptor) }
         }
         throw SystemFailure(call: "flock", number: EWOULDBLOCK)
     }
 
-    /// Opens a copy that is to be sent.
+    /// Opens a copy to send it.
     ///
-    /// - Returns: `nil` if it is missing or has another size.
-    /// - Throws: An error if it cannot be read now.
+    /// - Returns: `nil` if the copy is missing or has a different size.
+    /// - Throws: `SystemFailure` if the copy temporarily cannot be read.
     func open(_ id: UUID, _ file: StoredRequest.File) throws(SystemFailure) -> Copy? {
         do throws(SystemFailure) {
             guard let descriptor = try files.folder.existingFile(name(id, file.slot)) else { return nil }
             let status = try descriptor.status()
             guard status.isRegular, status.size == file.size else { return nil }
-            // If the lock is taken, another process is about to find that the entry exists.
+            // If the lock is taken, another process is checking whether the copy is an orphan. It
+            // finds the entry and retains the copy.
             _ = try descriptor.lock(isShared: true)
             return Copy(descriptor)
         } catch {
@@ -91,12 +95,13 @@ package final class OutboxCopies: Sendable {
         }
     }
 
-    /// Removes the copies of an entry that was removed, unless a process sends them. What remains
-    /// is removed as an orphan.
+    /// Removes the copies of an entry that was removed, unless a process is sending them. Copies
+    /// that remain are removed later as orphans.
     ///
     /// - Parameters:
-    ///   - entry: The name of the entry; another name has no effect.
-    ///   - slot: The slot of a copy that is still used. Defaults to `nil`: none.
+    ///   - entry: The name of the entry. Any other name has no effect.
+    ///   - slot: The slot of a copy that is still used. Defaults to `nil`, which means that no copy
+    ///     is used.
     package func remove(_ entry: String, except slot: Int? = nil) {
         guard OutboxNames.number(of: entry) != nil, let id = OutboxNames.id(of: entry) else { return }
         for other in 0..<2 where other != slot { removeIfUnused(name(id, other)) }
@@ -107,28 +112,28 @@ package final class OutboxCopies: Sendable {
             guard let descriptor = try files.folder.existingFile(name) else { return }
             if try descriptor.lock() == .taken { try files.folder.remove(name) }
         } catch {
-            try? files.folder.remove(name)  // a file without access is not sent; see the caller
+            try? files.folder.remove(name)  // a copy that cannot be opened is not being sent
         }
     }
 
-    /// Removes the copies that belong to no entry, except those that a process is just writing or
+    /// Removes the copies that belong to no entry, except those that a process is writing or
     /// sending.
     ///
-    /// - Parameter listing: Returns the names of the entries and of the damaged files, which
-    ///   retain their copies.
+    /// - Parameter listing: Returns the names of the entries and of the damaged files. Damaged
+    ///   files retain their copies.
     package func removeOrphans(_ listing: () throws -> OutboxNames) {
         var candidates: [String] = []
-        try? files.folder.forEachName { name throws(SystemFailure) in  // the next process tries again
+        try? files.folder.forEachName { name throws(SystemFailure) in  // if this fails, the next process tries again
             if id(of: name) != nil { candidates.append(name) }
         }
         guard !candidates.isEmpty, let owners = try? owners(in: listing) else { return }  // see above
         candidates.removeAll { id(of: $0).map(owners.contains) ?? true }
         while !candidates.isEmpty {
-            // The entries are listed again while the copies are locked: before that, another
-            // process may have added an entry.
+            // The entries are listed again while the copies are locked, because another process may
+            // have added an entry before they were locked.
             let batch = candidates.suffix(64).compactMap { name -> (name: String, copy: Copy)? in
                 guard let descriptor = try? files.folder.existingFile(name),
-                    (try? descriptor.lock()) == .taken  // being written
+                    (try? descriptor.lock()) == .taken  // it is being written or sent
                 else { return nil }
                 return (name, Copy(descriptor))
             }
@@ -142,8 +147,8 @@ package final class OutboxCopies: Sendable {
         }
     }
 
-    /// Returns the identifiers of the entries that may have copies; `nil` if a whole database is
-    /// damaged, which retains all of them.
+    /// Returns the identifiers of the entries that may have copies. Returns `nil` if a whole
+    /// database is damaged, in which case all copies are retained.
     private func owners(in listing: () throws -> OutboxNames) throws -> Set<UUID>? {
         let names = try listing()
         var owners = Set(names.entries.compactMap(OutboxNames.id))
@@ -155,7 +160,7 @@ package final class OutboxCopies: Sendable {
         return owners
     }
 
-    /// Returns the identifier in the name of a copy; `nil` for another file.
+    /// Returns the identifier in the name of a copy, or `nil` for any other file.
     private func id(of name: String) -> UUID? {
         guard name.hasPrefix(prefix), name.hasSuffix(Self.suffix) else { return nil }
         let part = name.dropFirst(prefix.count).dropLast(Self.suffix.count)

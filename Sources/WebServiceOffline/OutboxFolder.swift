@@ -1,9 +1,9 @@
 import Foundation
 import WebServiceCore
 
-/// The files of an outbox, one for each entry, for each copied body, and for each stored response.
+/// The files of an outbox: one for each entry, each copied body, and each stored response.
 ///
-/// The file `outbox.lock` is locked by the process that sends.
+/// The process that sends holds a lock on the file `outbox.lock`.
 final class OutboxFolder: OutboxStore {
     enum Content {
         case request(StoredRequest)
@@ -15,9 +15,13 @@ final class OutboxFolder: OutboxStore {
     let queue = BlockingQueue("WebService.Outbox")
     let copies: OutboxCopies
     private let files: LockedFolder
+    private let willFlush: @Sendable () throws(SystemFailure) -> Void
 
-    init(_ url: URL) throws {
+    /// - Parameter willFlush: Called before the names of the entries are flushed to the disk. An
+    ///   error counts as a failed flush. Defaults to a closure without an effect.
+    init(_ url: URL, willFlush: @escaping @Sendable () throws(SystemFailure) -> Void = {}) throws {
         self.url = url
+        self.willFlush = willFlush
         files = try LockedFolder(url, lockName: "outbox.lock", followsLink: false)
         copies = OutboxCopies(files, url)
     }
@@ -42,10 +46,10 @@ final class OutboxFolder: OutboxStore {
         return names
     }
 
-    /// Removes the entries whose responses a killed process has stored.
+    /// Removes the entries whose responses a killed process has already stored.
     ///
-    /// Until such an entry is removed, its response is not listed: after its removal, the entry
-    /// would be sent again.
+    /// Until such an entry has been removed, its response is not listed. Otherwise the response
+    /// could be removed first, and the entry would be sent again.
     private func removeSent(_ names: inout OutboxNames) {
         let entries = Set(names.entries)
         var sent: Set<String> = []
@@ -53,7 +57,7 @@ final class OutboxFolder: OutboxStore {
             let entry = OutboxNames.entry(of: response)
             guard entries.contains(entry) else { return false }
             sent.insert(entry)
-            return (try? remove(entry)) == nil  // the next call tries again
+            return (try? remove(entry)) == nil  // if this fails, the next call tries again
         }
         names.entries.removeAll { sent.contains($0) }
     }
@@ -62,7 +66,7 @@ final class OutboxFolder: OutboxStore {
 
     func removeTemporaryFiles(before date: Date) {
         var names: [String] = []
-        try? files.folder.forEachName { name throws(SystemFailure) in  // the next process tries again
+        try? files.folder.forEachName { name throws(SystemFailure) in  // if this fails, the next process tries again
             if name.hasSuffix(".temporary") { names.append(name) }
         }
         for name in names {
@@ -86,10 +90,17 @@ final class OutboxFolder: OutboxStore {
             maximumCount: maximumCount)
         do {
             try replace(name, with: bytes)
-            for name in replaced { try remove(name) }
+            for name in replaced { try files.folder.remove(name) }
         } catch {
-            try? files.folder.remove(name)  // the submission has failed, even if the file remains
+            try? files.folder.remove(name)  // the submission fails even if the file remains
+            try? flush()  // otherwise the file may reappear after a power failure
             throw error
+        }
+        if !replaced.isEmpty {
+            // The new entry is on the disk, so the submission has succeeded. If this flush fails, a
+            // replaced entry that reappears after a power failure is removed when it is read.
+            if (try? flush()) != nil { replaced.forEach { copies.remove($0) } }
+            files.announce()
         }
         return OutboxAddition(name, earlier: names.entries.filter { !replaced.contains($0) }, replaced: replaced)
     }
@@ -100,8 +111,14 @@ final class OutboxFolder: OutboxStore {
         try files.folder.replace(
             name, with: bytes, through: "\(UUID().uuidString.lowercased()).temporary", date: Date(),
             synchronize: true)
-        try files.folder.synchronize()  // the name
+        try flush()
         files.announce()
+    }
+
+    /// Flushes the names of the files to the disk.
+    private func flush() throws(SystemFailure) {
+        try willFlush()
+        try files.folder.synchronize()
     }
 
     func replace(_ name: String, with bytes: Data, asResponse response: String) throws(SystemFailure) {
@@ -111,7 +128,7 @@ final class OutboxFolder: OutboxStore {
 
     func remove(_ name: String) throws(SystemFailure) {
         try files.folder.remove(name)
-        try files.folder.synchronize()
+        try flush()
         copies.remove(name)
         files.announce()
     }
@@ -121,7 +138,8 @@ final class OutboxFolder: OutboxStore {
             if let (bytes, _) = try files.folder.content(of: name) { return bytes }
             return try contains(name) ? Data() : nil
         } catch {
-            // A link, or a file that is longer than the memory. Any other failure may be temporary.
+            // The name is that of a link, or the file does not fit into memory. Any other failure
+            // may be temporary.
             guard error.number == ELOOP || error.call == "malloc" else { throw error }
             return Data()
         }
@@ -130,7 +148,7 @@ final class OutboxFolder: OutboxStore {
     func setAside(_ name: String) -> URL {
         let newName = name + ".damaged"
         let isRenamed: Void? = try? files.folder.move(name, to: newName)  // the caller ignores a file that remains
-        let remains = isRenamed == nil && (try? contains(name)) != false  // or another process has renamed it
+        let remains = isRenamed == nil && (try? contains(name)) != false  // another process may have renamed it
         return file(of: remains ? name : newName)
     }
 }

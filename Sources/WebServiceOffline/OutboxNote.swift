@@ -1,7 +1,7 @@
 import Foundation
 public import WebServiceCore
 
-/// An interceptor that records the entry whose request is sent.
+/// An interceptor that records which entry's request is sent.
 final class OutboxNote: Interceptor {
     private let detail: String
 
@@ -22,7 +22,7 @@ final class OutboxNote: Interceptor {
 }
 
 extension Timeline.Kind {
-    /// The request of an ``Outbox``: the number of the attempt, the identifier of the entry and its
-    /// entity.
+    /// An attempt to send an entry of an ``Outbox``: the number of the attempt, the identifier of
+    /// the entry, and its entity.
     public static let outbox = Timeline.Kind("outbox")
 }

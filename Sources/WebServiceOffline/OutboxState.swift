@@ -3,10 +3,10 @@ import WebServiceCore
 
 /// The entries of an outbox in memory, and the state that determines which of them are sent.
 ///
-/// A lane contains the entries of one entity, or one independent entry. Only its first entry may be
-/// sent. Only ``becomeSender()`` and ``reconnect(_:)`` take time in proportion to the number of
-/// lanes. Each change of an entry is recorded for the observers, so their order is that of the
-/// changes.
+/// A lane contains the entries of one entity, or one independent entry. Only the first entry of a
+/// lane may be sent. The duration of ``becomeSender()`` and ``reconnect(_:)`` is proportional to
+/// the number of entries. Changes of entries are recorded for the observers in the order in which
+/// they are made.
 struct OutboxState {
     enum Lane: Hashable, Sendable {
         /// Entities with the same hash share a lane.
@@ -14,7 +14,7 @@ struct OutboxState {
         case entry(UUID)
     }
 
-    /// Returns the hash of an entity in the names of entries.
+    /// Returns the hash of an entity, as it is used in the names of entries.
     static func hash(_ entity: String) -> UInt64 {
         var entity = entity
         return entity.withUTF8 { XXHash64.hash(UnsafeRawBufferPointer($0)) }
@@ -25,23 +25,23 @@ struct OutboxState {
         let name: String
         let lane: Lane
         var entry: Outbox.Entry
-        /// Whether the file could not be read, so that the entity and the date are unknown.
+        /// Whether the file could not be read. If so, the entity and the date are unknown.
         var isUnread = false
         /// The number of consecutive failures, which determines the pause.
         var failures = 0
-        /// Identifies the current attempt or pause.
+        /// The number of the current attempt or pause, which identifies it.
         var turn = 0
         var isQueued = false
-        /// Whether another entry has replaced this one while it was being sent.
+        /// Whether another entry replaced this one while it was being sent.
         var isReplaced = false
-        /// The last state, if only the file remains to be removed.
+        /// The final state, if only the file remains to be removed.
         var outcome: Outbox.Entry.State?
-        /// The response that remains to be stored when the file is removed.
+        /// The response to store when the file is removed.
         var response: Outbox.StoredResponse?
         var task: Task<Void, Never>?
 
-        /// The date at which the entry expires; `nil` for none, and if its result is known or its
-        /// failure was reported.
+        /// The date at which the entry expires; `nil` if it does not expire, if it is being sent,
+        /// if its result is known, or if its failure was reported.
         var expiration: Date? {
             switch entry.state {
             case .waiting, .held, .pausing: outcome == nil ? entry.expirationDate : nil
@@ -63,25 +63,26 @@ struct OutboxState {
 
     private(set) var items: [UUID: Item] = [:]
     private var names: Set<String> = []
-    /// Damaged files, including those that could not be renamed.
+    /// The names of damaged files, including those that could not be renamed.
     private(set) var damaged: Set<String> = []
-    /// A Boolean value that indicates whether this process sends.
+    /// Whether this process is the one that sends.
     private(set) var isSender = false
     private(set) var isClosed = false
-    /// Whether no request begins and no submission is accepted.
+    /// Whether the outbox begins no further requests and accepts no further submissions.
     private(set) var isEnding = false
     /// Whether requests or closures in progress were cancelled when the outbox was closed.
     private(set) var isCut = false
-    /// Whether the lock was released, after which this process changes no entry.
+    /// Whether the lock was released. After that, this process neither sends entries nor stores
+    /// results.
     private(set) var isReleased = false
-    /// A Boolean value that indicates whether the names of the entries could not be read.
+    /// Whether the last attempt to list the entries failed.
     var isUnreadable = false
-    /// A Boolean value that indicates whether the folder is read soon.
+    /// Whether a read of the folder is scheduled.
     var isReadSoon = false
     var observers: [UUID: AsyncStream<Outbox.Update>.Continuation] = [:]
     /// The observers of the names of stored responses.
     var readers: [UUID: AsyncStream<String>.Continuation] = [:]
-    /// The names of the stored responses, in the order in which this process has found them.
+    /// The names of the stored responses, in the order in which this process found them.
     private(set) var responses: [String] = []
     /// The changes that have not been delivered yet.
     var delivery = SerialDelivery<Delivery>()
@@ -101,26 +102,27 @@ struct OutboxState {
     }
 
     private var lanes: [Lane: [UUID]] = [:]
-    /// The lanes with a request in flight, or with a decision in progress.
+    /// The lanes that have a request in flight, or a condition or decision in progress.
     private var busy: Set<Lane> = []
-    /// The tasks of these lanes, including those of removed entries.
+    /// The tasks of the busy lanes, including those of removed entries.
     var tasks: [Lane: Task<Void, Never>] = [:]
-    /// The lanes with a decision in progress.
+    /// The lanes that have a decision in progress.
     private(set) var decisions: Set<Lane> = []
     /// The lanes whose condition is being evaluated.
     private var conditions: Set<Lane> = []
     /// Whether a condition is evaluated before an entry is sent.
     var hasCondition = false
-    /// The number of times that the result of the condition may have changed.
+    /// The number of times that ``reevaluate()`` was called.
     private(set) var conditionTurn = 0
     private var ready = Queue<UUID>()
-    /// The earliest date at which the first entry of a lane expires; `nil` if none does.
+    /// The earliest date at which the first entry of a lane expires; `nil` if no such entry
+    /// expires.
     private var nextExpiration: Date?
     /// The date for which an alarm is scheduled.
     private var scheduledExpiration: Date?
     var outage = OutboxOutage()
 
-    /// Adds an entry in the order of the file names.
+    /// Adds an entry, in the order of the file names.
     mutating func insert(_ item: Item) {
         let id = item.entry.id
         guard items[id] == nil else { return }
@@ -133,9 +135,9 @@ struct OutboxState {
         offer(item.lane)
     }
 
-    /// Removes an entry, and returns it.
+    /// Removes an entry and returns it.
     ///
-    /// - Parameter last: Its last state.
+    /// - Parameter last: The final state of the entry.
     @discardableResult
     mutating func remove(_ id: UUID, as last: Outbox.Entry.State) -> Item? {
         guard var item = items.removeValue(forKey: id) else { return nil }
@@ -148,13 +150,13 @@ struct OutboxState {
         return item
     }
 
-    /// Removes an entry that another one has replaced, or marks it if it is being sent.
+    /// Removes an entry that another entry has replaced, or marks it if it is being sent.
     mutating func replace(_ name: String) {
         guard let id = OutboxNames.id(of: name), let item = items[id], item.outcome == nil else { return }
         if item.entry.state == .sending { items[id]?.isReplaced = true } else { remove(id, as: .removed) }
     }
 
-    /// Changes an entry, and returns it; `nil` if it was removed.
+    /// Changes an entry and returns it, or returns `nil` if the entry was removed.
     @discardableResult
     mutating func change(_ id: UUID, _ change: (inout Item) -> Void) -> Item? {
         guard var item = items[id] else { return nil }
@@ -166,7 +168,8 @@ struct OutboxState {
         return item
     }
 
-    /// Adds the entity and the date of an entry that could not be read before, and returns it.
+    /// Adds the entity and the date of an entry that could not be read before, and returns the
+    /// entry.
     mutating func complete(_ item: Item, with head: StoredRequest.Head) -> Item {
         guard item.isUnread else { return item }
         let completed = change(item.entry.id) { item in
@@ -180,10 +183,10 @@ struct OutboxState {
     /// The names of the entries that could not be read, in ascending order.
     var unreadNames: [String] { items.values.filter(\.isUnread).map(\.name).sorted() }
 
-    /// Adds a failure to read the folder or the file of an entry.
+    /// Records a failure to read the folder or the file of an entry.
     mutating func addUnreadable(_ file: URL) { record(.unreadable(file)) }
 
-    /// Ends the pause or the blockade of an entry.
+    /// Ends the pause of an entry, or unblocks it.
     mutating func resume(_ id: UUID) {
         switch items[id]?.entry.state {
         case .blocked, .held, .pausing:
@@ -195,18 +198,18 @@ struct OutboxState {
         }
     }
 
-    /// Ends a pause of the outbox, and the pauses of entries that could not connect.
+    /// Ends a pause of the outbox, and the pauses of entries that found no connection.
     mutating func reconnect(_ turn: Int) {
         outage.endPause(turn)
         for item in items.values where item.entry.lastFailure?.isUnconnected == true { resume(item.entry.id) }
     }
 
-    /// Adds a damaged file that has been renamed, or could not be renamed.
+    /// Adds a damaged file, which may have been renamed.
     mutating func addDamaged(_ file: URL) {
         if damaged.insert(file.lastPathComponent).inserted { record(.damagedFile(file)) }
     }
 
-    /// Adds damaged files that were reported before.
+    /// Adds damaged files that were already reported.
     mutating func addKnownDamaged(_ names: [String]) { damaged.formUnion(names) }
 
     mutating func becomeSender() {
@@ -215,7 +218,7 @@ struct OutboxState {
         for lane in lanes.keys { offer(lane) }
     }
 
-    /// Refuses submissions, and begins no further request.
+    /// Begins no further requests, and refuses submissions.
     ///
     /// - Returns: The tasks in progress.
     mutating func beginEnd() -> [Task<Void, Never>] {
@@ -223,7 +226,7 @@ struct OutboxState {
         return Array(tasks.values)
     }
 
-    /// Ends the outbox.
+    /// Begins no further requests, refuses submissions, and marks the outbox as closed.
     ///
     /// - Returns: The tasks in progress.
     mutating func close() -> [Task<Void, Never>] {
@@ -240,7 +243,8 @@ struct OutboxState {
         tasks.filter { lane, _ in !decisions.contains(lane) && !conditions.contains(lane) }.map(\.value)
     }
 
-    /// Begins a call of `onFailure`, unless the outbox is closed. It is not a request in flight.
+    /// Begins a call of `onFailure`, unless the outbox is closed. The call does not count as a
+    /// request in flight.
     mutating func beginDecision(_ item: Item) -> Bool {
         guard !isClosed else { return false }
         decisions.insert(item.lane)
@@ -250,19 +254,19 @@ struct OutboxState {
 
     mutating func endDecision(_ item: Item) { decisions.remove(item.lane) }
 
-    /// Begins a call of `canSend`, unless no request begins.
+    /// Begins a call of `canSend`, unless the outbox begins no further requests.
     ///
-    /// - Returns: The value of ``conditionTurn``.
+    /// - Returns: The value of ``conditionTurn``, or `nil` if the call must not begin.
     mutating func beginCondition(_ item: Item) -> Int? {
         guard !isEnding else { return nil }
         conditions.insert(item.lane)
         return conditionTurn
     }
 
-    /// Removes all entries from memory after the outbox was closed.
+    /// Removes all entries from memory after the outbox has been closed.
     mutating func removeAll() { (items, names, damaged, lanes, ready, responses) = ([:], [], [], [:], Queue(), []) }
 
-    /// Ends the sequences of the observers, after the changes that were recorded before.
+    /// Ends the sequences of the observers after the changes that were recorded before.
     mutating func endUpdates() {
         delivery.append(Delivery(change: .end, observers: observers, readers: readers))
         (observers, readers) = ([:], [:])
@@ -273,7 +277,7 @@ struct OutboxState {
         delivery.append(Delivery(change: .update(update), observers: observers))
     }
 
-    /// Returns the entries to send now. Their lanes are busy until ``release(_:)``.
+    /// Returns the entries to send now. Their lanes are busy until ``release(_:)`` is called.
     mutating func start(limit: Int) -> [Item] {
         var started: [Item] = []
         while !isEnding, outage.permits(inFlight: busy.count - decisions.count, limit: max(limit, 1)),
@@ -298,7 +302,7 @@ struct OutboxState {
     }
 
     /// Returns the expired entries that are first in their lanes, in the order of their names.
-    /// Their lanes are busy until ``release(_:)``.
+    /// Their lanes are busy until ``release(_:)`` is called.
     mutating func startExpired(at date: Date) -> [Item] {
         guard !isEnding, let next = nextExpiration, next <= date else { return [] }
         nextExpiration = nil
@@ -319,20 +323,21 @@ struct OutboxState {
         return expired.sorted { $0.name < $1.name }
     }
 
-    /// Returns the date for which an alarm must be scheduled; `nil` if there is one already.
+    /// Returns the date for which an alarm must be scheduled, or `nil` if no further alarm is
+    /// needed.
     mutating func takeExpiration() -> Date? {
         guard !isEnding, let next = nextExpiration, scheduledExpiration.map({ next < $0 }) ?? true else { return nil }
         scheduledExpiration = next
         return next
     }
 
-    /// Removes the scheduled alarm, which has fired.
+    /// Removes the scheduled alarm after it has fired.
     mutating func endExpirationAlarm() { scheduledExpiration = nil }
 
-    /// Changes an entry whose condition was evaluated.
+    /// Changes an entry after its condition has been evaluated.
     ///
     /// - Parameter turn: The value of ``conditionTurn`` before the evaluation.
-    /// - Returns: The entry if it is sent; otherwise `nil`.
+    /// - Returns: The entry if it may be sent; otherwise `nil`.
     mutating func begin(_ id: UUID, canSend: Bool, turn: Int) -> Item? {
         if let lane = items[id]?.lane { conditions.remove(lane) }
         let (isCurrent, isEnding) = (turn == conditionTurn, isEnding)
@@ -342,7 +347,7 @@ struct OutboxState {
         return canSend ? item : nil
     }
 
-    /// Evaluates the condition of entries again.
+    /// Causes the condition of held entries to be evaluated again.
     mutating func reevaluate() {
         conditionTurn += 1
         for item in items.values where item.entry.state == .held { resume(item.entry.id) }
@@ -356,7 +361,7 @@ struct OutboxState {
         offer(item.lane)
     }
 
-    /// Returns whether an entry or a damaged file has a name.
+    /// Returns whether a name is that of an entry or of a damaged file.
     func isKnown(_ name: String) -> Bool { names.contains(name) || damaged.contains(name) }
 
     func isBusy(_ lane: Lane) -> Bool { busy.contains(lane) }
@@ -371,7 +376,8 @@ struct OutboxState {
 
     // MARK: Responses
 
-    /// Adds an observer of the names of stored responses, which first receives those present.
+    /// Adds an observer of the names of stored responses. It first receives the names that are
+    /// already present.
     mutating func addReader(_ reader: AsyncStream<String>.Continuation, _ id: UUID) {
         readers[id] = reader
         for name in responses { delivery.append(Delivery(change: .response(name), readers: [id: reader])) }
@@ -389,7 +395,7 @@ struct OutboxState {
 
     mutating func removeResponse(_ name: String) { responses.removeAll { $0 == name } }
 
-    /// Sets the names of the stored responses to those that were listed.
+    /// Replaces the names of the stored responses with those that were listed.
     mutating func setResponses(_ names: [String]) {
         guard names != responses else { return }
         let (present, known) = (Set(names), Set(responses))

@@ -1,71 +1,76 @@
 package import Foundation
 package import WebServiceCore
 
-/// The place where an outbox stores its entries: a folder or a database.
+/// The store of an outbox's entries: a folder or a database.
 ///
-/// An entry has a name and bytes; see ``OutboxNames``. A change is on the disk when the method
-/// returns. All members block the thread, except `queue`, on which they are called.
+/// An entry has a name and bytes; see ``OutboxNames``. When a method that makes a change returns,
+/// the change is on the disk. The methods that access the store block the thread, and are called on
+/// `queue`.
 package protocol OutboxStore: Sendable {
     var queue: BlockingQueue { get }
-    /// The folder of the damaged files.
+    /// The folder that contains the damaged files.
     var url: URL { get }
-    /// The folder or the database, for errors.
+    /// The folder or the database, as it is named in errors.
     var place: URL { get }
-    /// The file whose attributes are changed after each change of the entries.
+    /// The file whose attributes are changed after each change of the entries to notify other
+    /// processes.
     var lockFile: URL { get }
-    /// The copies of files that are bodies. A method that removes an entry removes its copies
-    /// afterwards.
+    /// The copies of files that are the bodies of entries. A method that removes an entry also
+    /// removes its copies afterwards.
     var copies: OutboxCopies { get }
 
-    /// Tries to take the lock of the process that sends, and returns whether this object holds it.
+    /// Tries to take the lock of the process that sends. Returns whether this object holds the
+    /// lock.
     func takeLock() throws -> Bool
     /// Releases the lock when the outbox is closed.
     func unlock()
 
     func names() throws -> OutboxNames
-    /// Returns the names of the damaged files, without access to the entries.
+    /// Returns the names of the damaged files.
     func damagedNames() throws -> [String]
-    /// Returns the URL of the file with an entry.
+    /// Returns the URL of the file that contains an entry.
     func file(of name: String) -> URL
-    /// Stores an entry after all others, and then removes those that it replaces. If an error is
-    /// thrown, the last of them remains.
+    /// Stores an entry after all others, and then removes the entries that it replaces. If an error
+    /// is thrown, the last of these entries remains.
     ///
     /// - Parameters:
     ///   - suffix: The part of the name after the number.
-    ///   - isReplaced: Returns whether an entry whose name has the same hashes is replaced, by its
-    ///     bytes.
+    ///   - isReplaced: Returns whether an entry whose name has the same hashes is replaced. Its
+    ///     argument is the bytes of that entry.
     func add(
         _ bytes: Data, suffix: String, maximumCount: Int, replacing isReplaced: (Data) -> Bool
     ) throws -> OutboxAddition
     /// Returns whether an entry or a response exists.
     func contains(_ name: String) throws -> Bool
     func replace(_ name: String, with bytes: Data) throws
-    /// Removes an entry, which may be missing, and stores its response. There is no instant at
-    /// which the store contains neither of them.
+    /// Stores the response to an entry, and removes the entry, which may already be missing. At any
+    /// time, the store contains at least one of them.
     ///
     /// - Parameter response: The name of the response.
     func replace(_ name: String, with bytes: Data, asResponse response: String) throws
-    /// Removes an entry or a response. A missing one is not an error.
+    /// Removes an entry or a response. It is not an error if it is missing.
     func remove(_ name: String) throws
-    /// Returns the bytes of an entry or a response: `nil` if it does not exist, and no bytes if it
+    /// Returns the bytes of an entry or a response, `nil` if it does not exist, or empty data if it
     /// is damaged.
     ///
-    /// - Throws: An error if the entry cannot be read now.
+    /// - Throws: An error if the entry temporarily cannot be read.
     func bytes(of name: String) throws -> Data?
     /// Moves a damaged entry or response to another file, so that it is not read again.
     ///
-    /// - Returns: The URL of that file; one with the name of the entry if the entry remains.
+    /// - Returns: The URL of that file. If the entry remains, the URL contains the name of the
+    ///   entry.
     func setAside(_ name: String) -> URL
-    /// Removes files that killed processes have left, if they are older than a date.
+    /// Removes files that killed processes have left behind and that were last changed before
+    /// `date`.
     func removeTemporaryFiles(before date: Date)
 }
 
-/// The names of an entry that was added and of others.
+/// The result of adding an entry: its name, and the names of the earlier and the replaced entries.
 package struct OutboxAddition: Sendable {
     package var name: String
     /// The entries that existed before, except those that were replaced.
     package var earlier: [String]
-    /// The entries that were removed because the new one replaces them.
+    /// The entries that were removed because the new entry replaces them.
     package var replaced: [String] = []
 
     package init(_ name: String, earlier: [String], replaced: [String] = []) {
@@ -73,24 +78,25 @@ package struct OutboxAddition: Sendable {
     }
 }
 
-/// The names of the entries and of the damaged files.
+/// The names of the entries, the stored responses and the damaged files.
 ///
-/// The name of an entry, `NUMBER-ID.entry`, `NUMBER-ID-LANE.entry` or `NUMBER-ID-LANE-KEY.entry`,
-/// specifies its place in the order of the submissions. The number is greater than those of all
-/// entries that existed before the submission began. The lane is a hash of the entity, so that an
-/// entry that cannot be read delays the later ones of its entity, and no others. The key is a hash
-/// of the entity and of the key with which a later entry replaces this one.
+/// The name of an entry is `NUMBER-ID.entry`, `NUMBER-ID-LANE.entry` or `NUMBER-ID-LANE-KEY.entry`.
+/// It determines the entry's place in the order of the submissions. The number is greater than the
+/// numbers of all entries that existed before the submission began. The lane is a hash of the
+/// entity. If an entry cannot be read, the lane ensures that only later entries of the same entity
+/// are delayed. The key is a hash of the entity and of the key that a later entry can use to
+/// replace this one.
 package struct OutboxNames {
     /// The names of the entries, in ascending order.
     package var entries: [String] = []
-    /// The names of the stored responses, in ascending order. Each is that of its entry, with
-    /// another suffix.
+    /// The names of the stored responses, in ascending order. Each is the name of its entry with a
+    /// different suffix.
     package var responses: [String] = []
     package var damaged: [String] = []
 
     package init() {}
 
-    /// Adds a name unless it is neither that of an entry nor that of a response.
+    /// Adds a name if it is that of an entry or of a response.
     package mutating func add(_ name: String) {
         if Self.number(of: name) != nil {
             entries.append(name)
@@ -104,10 +110,10 @@ package struct OutboxNames {
     /// Returns the name of the response to an entry.
     package static func response(to entry: String) -> String { entry.dropLast(".entry".count) + responseSuffix }
 
-    /// Returns the name of the entry of a response.
+    /// Returns the name of a response's entry.
     package static func entry(of response: String) -> String { response.dropLast(responseSuffix.count) + ".entry" }
 
-    /// Returns the number in the name of an entry; `nil` for another name.
+    /// Returns the number in the name of an entry, or `nil` for any other name.
     package static func number(of name: String) -> UInt64? {
         let bytes = name.utf8
         let hyphens = [59: [16], 76: [16, 53], 93: [16, 53, 70]][bytes.count]
@@ -127,25 +133,26 @@ package struct OutboxNames {
         UUID(uuidString: String(decoding: name.utf8.dropFirst(17).prefix(36), as: UTF8.self))
     }
 
-    /// Returns the lane in the name of an entry; `nil` if it has none.
+    /// Returns the lane in the name of an entry, or `nil` if it has no lane.
     static func lane(of name: String) -> UInt64? {
         name.utf8.count >= 76 ? number(name.utf8.dropFirst(54).prefix(16)) : nil
     }
 
-    /// Returns the part of the name of an entry, or of its suffix, with the hashes of the entity
-    /// and of the key; `nil` if it has no key.
+    /// Returns the part of an entry's name, or of its suffix, that contains the hashes of the
+    /// entity and of the key. Returns `nil` if there is no key.
     package static func hashes(of name: String) -> String? {
         guard name.utf8.count == 93 || name.utf8.count == 77 else { return nil }
         return String(decoding: name.utf8.suffix(39), as: UTF8.self)
     }
 
-    /// Returns the entries that a new one with a suffix may replace.
+    /// Returns the names of the entries that a new entry with the given suffix may replace.
     package func replaceable(by suffix: String) -> [String] {
         guard let hashes = Self.hashes(of: suffix) else { return [] }
         return entries.filter { Self.hashes(of: $0) == hashes }
     }
 
-    /// The entries that a later one with the same hashes may replace, with the last of these.
+    /// The names of the entries that a later entry with the same hashes may replace, each with the
+    /// name of the last such entry.
     var replaced: [(name: String, last: String)] {
         var last: [String: String] = [:]
         return entries.reversed().compactMap { name in
@@ -156,9 +163,9 @@ package struct OutboxNames {
         }
     }
 
-    /// Returns the part of the name of an entry after the number.
+    /// Returns the part of an entry's name after the number.
     static func suffix(_ id: UUID, _ entity: String?, _ key: String?) -> String {
-        // Without an entity, the entries with one key are sent one after another.
+        // If there is no entity, the entries with the same key are sent one after another.
         let lane = (entity ?? key).map { "-\(OutboxState.hash($0).hexadecimal)" } ?? ""
         let key = key.map { "-\(OutboxState.hash("\(entity ?? "")\0\($0)").hexadecimal)" } ?? ""
         return "-\(id.uuidString.lowercased())\(lane)\(key).entry"
@@ -169,7 +176,7 @@ package struct OutboxNames {
     /// - Parameters:
     ///   - last: The name of the last entry.
     ///   - count: The number of entries and responses.
-    /// - Throws: `outboxFull` if there are as many as permitted.
+    /// - Throws: `outboxFull` if the maximum number is reached.
     package static func new(
         _ suffix: String, after last: String?, count: Int, maximumCount: Int
     ) throws(WebServiceError) -> String {
@@ -199,7 +206,7 @@ extension OutboxStore {
 
     /// Reads an entry.
     ///
-    /// - Throws: An error if it cannot be read now.
+    /// - Throws: An error if the entry temporarily cannot be read.
     func content(of name: String) throws -> OutboxFolder.Content {
         guard let bytes = try bytes(of: name) else { return .missing }
         guard var request = StoredRequest(encoded: bytes), name.contains(request.head.id.uuidString.lowercased())
@@ -209,18 +216,19 @@ extension OutboxStore {
     }
 }
 
-/// A folder with a file that is locked by the process that sends.
+/// A folder that contains a file which the sending process locks.
 package final class LockedFolder: Sendable {
     package let folder: Folder
-    /// The URL of the file.
+    /// The URL of the lock file.
     package let url: URL
     private let lockFile: Descriptor
 
-    /// Opens a folder, which is created if necessary. Its name and those of its parents are flushed
-    /// to the disk, because the caller or a killed process may have created them without flushing.
+    /// Opens a folder, and creates it if necessary. The names of the folder and its parents are
+    /// flushed to the disk, because the caller or a killed process may have created them without
+    /// flushing.
     ///
     /// - Parameters:
-    ///   - lockName: The name of the file.
+    ///   - lockName: The name of the lock file.
     ///   - followsLink: Whether a link to a folder is accepted.
     package init(_ url: URL, lockName: String, followsLink: Bool) throws {
         guard url.isFileURL, !url.path.utf8.contains(0) else {
@@ -232,7 +240,7 @@ package final class LockedFolder: Sendable {
             try Folder.create(path, synchronize: true)
             var parent = (path as NSString).deletingLastPathComponent
             while !parent.isEmpty, parent != "/" {
-                try? Folder.create(parent, synchronize: true)  // exists; the process may have no access to its parent
+                try? Folder.create(parent, synchronize: true)  // the process may have no access to its parent
                 parent = (parent as NSString).deletingLastPathComponent
             }
             guard let folder = try Folder(path, followsLink: followsLink) else {
@@ -256,7 +264,7 @@ package final class LockedFolder: Sendable {
         lockFile.unlock()
     }
 
-    /// Tries to take the lock, and returns whether this object holds it.
+    /// Tries to take the lock. Returns whether this object holds the lock.
     package func takeLock() throws(SystemFailure) -> Bool { try lockFile.lock() == .taken }
 
     package func unlock() {
@@ -264,8 +272,8 @@ package final class LockedFolder: Sendable {
         announce()
     }
 
-    /// Notifies the outboxes that watch the file.
+    /// Notifies the outboxes that watch the lock file.
     package func announce() {
-        try? lockFile.setModified(Date())  // without it, they notice the change later
+        try? lockFile.setModified(Date())  // if this fails, they notice the change later
     }
 }

@@ -3,10 +3,10 @@ import WebServiceCore
 extension Response {
     /// Returns whether the response shows that the server has accepted the request of an entry.
     ///
-    /// A status from 200 to 299 is not sufficient: status 207 contains the results of several
-    /// operations, some of which may have failed, and an HTML page is usually that of a log-in or
-    /// of a network, unless the request accepts HTML. An empty body is not a page: some servers
-    /// label every response as HTML by default.
+    /// A status from 200 to 299 is not sufficient. Status 207 contains the results of several
+    /// operations, some of which may have failed. Unless the request accepts HTML, an HTML page is
+    /// usually a log-in page, for example that of a Wi-Fi network. An empty body is not a page,
+    /// because some servers label every response as HTML by default.
     ///
     /// - Parameter hasWholeBody: Whether an empty ``Response/data`` means that the body is empty.
     func isDelivery(of request: Request, hasWholeBody: Bool) -> Bool {

@@ -1,26 +1,26 @@
 import Foundation
 import WebServiceCore
 
-/// A request of an outbox as it is stored: a line with the version of the format and a checksum, a
-/// line of JSON, and the body.
+/// A request of an outbox in its stored form: a line with the version of the format and a checksum,
+/// a line of JSON, and the body.
 struct StoredRequest: Sendable {
     struct Head: Codable, Sendable, Equatable {
         var id: UUID
         var entity: String?
         var date: Date
         var method: String
-        /// A path below the base URL if possible, otherwise an absolute URL.
+        /// A path below the base URL if possible; otherwise an absolute URL.
         var url: String
         var fields: [Field]
         var hasBody: Bool
-        // Missing in entries of earlier versions:
+        // The following properties are missing in entries of earlier versions.
         var key: String?
         var expirationDate: Date?
         var storesResponse: Bool?
         var file: File?
     }
 
-    /// A copy of a file that is the body; see ``OutboxCopies``.
+    /// The copy of a file that is the body; see ``OutboxCopies``.
     struct File: Codable, Sendable, Equatable {
         /// The size in bytes.
         var size: Int
@@ -37,17 +37,17 @@ struct StoredRequest: Sendable {
     var body: Data?
     /// The body to copy before the request is stored.
     var source: BodySource?
-    /// The URL of the copy, after the request was stored.
+    /// The URL of the copy after the request has been stored.
     var file: URL?
 
     /// Encodes and checks a request.
     ///
-    /// The header fields of the service are not stored, but added when the request is sent.
+    /// The header fields of the service are not stored, but are added when the request is sent.
     ///
     /// - Parameter slot: The slot of the copy if the body contains files. Defaults to 0.
-    /// - Throws: `encoding` for a stream or a body provider, and for a file that cannot be read,
-    ///   `invalidHeader` for a field that may contain a credential, `entryTooLarge`, and the errors
-    ///   of encoding the request.
+    /// - Throws: `encoding` for a stream, a body provider, or a file that cannot be read;
+    ///   `invalidHeader` for a field that may contain a credential; `entryTooLarge` for a body that
+    ///   exceeds the maximum; or an error of encoding the request.
     init(
         _ request: Request, of entry: Outbox.Entry, _ service: WebService, _ options: Outbox.Options, slot: Int = 0
     ) throws(WebServiceError) {
@@ -58,7 +58,7 @@ struct StoredRequest: Sendable {
         guard !isProvided, encoded.stream == nil, !encoded.hasBodyStream else {
             throw WebServiceError(
                 .encoding,
-                "an outbox stores only bodies in memory and files; write the stream to a file, or read it into memory",
+                "an outbox cannot store a stream or a body provider; write the bytes to a file, or pass them as data",
                 request: request)
         }
         let (size, hasFile) = (encoded.bodyCount, encoded.bodySource != nil)
@@ -68,7 +68,7 @@ struct StoredRequest: Sendable {
                 "a body of \(size) bytes exceeds the maximum of the outbox; increase "
                     + (hasFile ? "maximumFileBytes" : "maximumBodyBytes"), request: request)
         }
-        // If one value of a field is not that of the service, all values are stored.
+        // If the values of a field are not exactly those of the service, all values are stored.
         let inherited = Set(service.headers.fields.map { Headers.Name($0.name) })
         let own = Set(
             encoded.headers.fields.map { Headers.Name($0.name) }.filter { name in
@@ -90,7 +90,8 @@ struct StoredRequest: Sendable {
         }
         if let type = encoded.contentType { fields.append(Field(name: "Content-Type", value: type)) }
         if encoded.headers[Self.keyName] == nil {
-            // A structured field: a string (draft-ietf-httpapi-idempotency-key-header-07).
+            // The value is a structured field: a string
+            // (draft-ietf-httpapi-idempotency-key-header-07).
             fields.append(Field(name: Self.keyName.rawValue, value: "\"\(UUID().uuidString.lowercased())\""))
         }
         head = Head(
@@ -104,13 +105,14 @@ struct StoredRequest: Sendable {
 
     static let keyName: Headers.Name = "Idempotency-Key"
 
-    /// Returns the path that leads from the base URL to a URL, or else the URL.
+    /// Returns the path of a URL relative to the base URL, or the URL itself if there is no such
+    /// path.
     private static func path(of url: String, below service: WebService) -> String {
-        guard var base = (try? service.absoluteURL(""))?.absoluteString else { return url }  // no base URL
+        guard var base = (try? service.absoluteURL(""))?.absoluteString else { return url }  // there is no base URL
         while base.utf8.last == UInt8(ascii: "/") { base = String(base.dropLast()) }
         guard url.utf8.starts(with: base.utf8) else { return url }
         let path = String(decoding: url.utf8.dropFirst(base.utf8.count), as: UTF8.self)
-        let joined = try? service.absoluteURL(path)  // a path that the base changes is not used
+        let joined = try? service.absoluteURL(path)  // the path is used only if it leads to the same URL
         return joined?.absoluteString == url ? path : url
     }
 
@@ -147,18 +149,19 @@ extension String {
 
 extension StoredRequest {
     private static let mark = "webservice-outbox 1 "
-    /// Of a request whose body is a copied file, which earlier versions would send without a body.
+    /// The signature of a request whose body is a copied file. Earlier versions would send such a
+    /// request without a body, so they must not read it.
     private static let fileMark = "webservice-outbox 2 "
     private static let lineFeed = UInt8(ascii: "\n")
 
-    /// The content of the file.
+    /// Returns the content of the file.
     func encoded() throws -> Data {
         try Self.encode(head, body, mark: head.file == nil ? Self.mark : Self.fileMark)
     }
 
     /// Decodes the content of a file.
     ///
-    /// - Returns: `nil` if it is damaged or of another version.
+    /// - Returns: `nil` if the content is damaged or has an unknown version.
     init?(encoded bytes: Data) {
         guard
             let (head, body) = Self.decode(Head.self, from: bytes, mark: Self.mark)
@@ -168,7 +171,8 @@ extension StoredRequest {
         self.body = head.hasBody ? body : nil
     }
 
-    /// Returns the content of a file with a line of JSON and a body.
+    /// Returns the content of a file: a line with the version and a checksum, a line of JSON, and
+    /// the body.
     static func encode(_ head: some Encodable, _ body: Data?, mark: String) throws -> Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -178,8 +182,8 @@ extension StoredRequest {
         return CheckedContent.encode(content, mark: mark)
     }
 
-    /// Returns the line of JSON and the body of a file; `nil` if it is damaged or of another
-    /// version.
+    /// Returns the line of JSON and the body of a file, or `nil` if the file is damaged or has an
+    /// unknown version.
     static func decode<Head: Decodable>(
         _ type: Head.Type, from bytes: Data, mark: String
     ) -> (head: Head, body: Data)? {

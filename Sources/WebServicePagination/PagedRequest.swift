@@ -1,7 +1,7 @@
 public import WebServiceCore
 import WebServiceEndpoints
 
-/// A typed request for one page of a list, from which the requests for the other pages are derived.
+/// A typed request for one page of a list. The requests for the other pages are derived from it.
 ///
 /// ```swift
 /// struct BrewersRequest: HTTPServiceRequest, PagedRequest {
@@ -17,7 +17,7 @@ import WebServiceEndpoints
 /// }
 /// for try await brewer in service.pages(of: BrewersRequest()).items() { … }
 /// ```
-/// For a list whose pages are linked by the header field `Link`, the position is a `URL`:
+/// If the header field `Link` links the pages of a list, the position is a `URL`:
 /// ```swift
 /// func page(of output: [Brewer], response: Response) throws -> Page<Brewer, URL> {
 ///     Page(output, next: try response.pageLink())
@@ -34,18 +34,18 @@ public protocol PagedRequest: ServiceRequest {
 
     /// Returns the page that the output contains.
     ///
-    /// The page has the position of the next page, or none if it is the last page.
+    /// The page has the position of the next page, or no position if it is the last page.
     ///
     /// - Parameters:
     ///   - output: The output of the request.
-    ///   - response: The response; without header fields if the output was read from a storage or
+    ///   - response: The response. It has no header fields if the output was read from a storage or
     ///     comes from an endpoint that sends no request.
-    /// - Throws: An error if the output is invalid; it becomes the error of the page.
+    /// - Throws: An error if the output is invalid. It becomes the error of the page.
     func page(of output: Output, response: Response) throws -> Page<Item, Position>
 }
 
 extension WebService {
-    /// Creates a paginator for a list, with a typed request for each page.
+    /// Returns a paginator that sends a typed request for each page of a list.
     ///
     /// ```swift
     /// let brewers = service.pages(of: BrewersRequest()) {
@@ -54,8 +54,8 @@ extension WebService {
     /// ```
     /// - Parameters:
     ///   - request: The request for the first page.
-    ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the last.
-    ///     Defaults to 10.
+    ///   - maximumEmptyPages: The maximum number of consecutive empty pages, not counting the last
+    ///     page. Defaults to 10.
     ///   - task: Returns a task for a request. Defaults to `nil`, which means
     ///     `perform(_:key:duplicates:)`.
     public func pages<Paged: PagedRequest>(

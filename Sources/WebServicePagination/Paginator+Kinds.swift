@@ -1,27 +1,29 @@
 public import WebServiceCore
 
 extension Paginator {
-    /// The condition that ends a list whose pages do not identify the next one.
+    /// The condition that ends a list whose pages do not identify the next page.
     public enum End: Sendable, Hashable {
-        /// A page without items. This costs one more request and works with every server.
+        /// The list ends with a page without items. This costs one more request, but works with
+        /// every server.
         case emptyPage
-        /// A page with fewer items than requested, or none. If the server may return fewer items on
-        /// any page, the list ends too early.
+        /// The list ends with a page that contains fewer items than requested, or none. If the
+        /// server may return fewer items on any page, the list may end too early.
         case shortPage
     }
 }
 
 extension Paginator where Position == Int {
-    /// Returns a paginator for pages identified by an offset.
+    /// Returns a paginator for pages that are identified by an offset.
     ///
-    /// The offset grows by the number of items received, so no item is lost if the server returns
-    /// fewer than requested.
+    /// The offset grows by the number of received items, so no item is lost if the server returns
+    /// fewer items than requested.
     ///
     /// - Parameters:
-    ///   - first: The offset of the first item: 0, or 1 for some servers. Defaults to 0.
+    ///   - first: The offset of the first item, which is 0, or 1 for some servers. Defaults to 0.
     ///   - itemsPerPage: The number of items to request per page.
     ///   - end: The condition that ends the list. Defaults to ``Paginator/End/emptyPage``.
-    ///   - items: Returns a task for the page; ``moveNext()`` rethrows its errors.
+    ///   - items: Returns a task for the page. If it throws an error, ``moveNext()`` throws the
+    ///     same error.
     public static func offset(
         from first: Int = 0, itemsPerPage: Int, end: End = .emptyPage,
         items: @escaping @Sendable (_ offset: Int, _ limit: Int) async throws -> TypedTask<[Item]>
@@ -31,9 +33,10 @@ extension Paginator where Position == Int {
             page: { offset, limit in try await items(offset, limit).map { Page($0) } })
     }
 
-    /// Returns a paginator for pages identified by an offset, with the length of the list.
+    /// Returns a paginator for pages that are identified by an offset and contain the length of the
+    /// list.
     ///
-    /// This method does the same as ``offset(from:itemsPerPage:end:items:)`` for responses that
+    /// This method is equivalent to ``offset(from:itemsPerPage:end:items:)``, but the responses
     /// contain the length of the list (``Page/total``), so no additional request is needed to find
     /// the end.
     public static func offset(
@@ -47,13 +50,14 @@ extension Paginator where Position == Int {
         }
     }
 
-    /// Returns a paginator for pages identified by a number.
+    /// Returns a paginator for pages that are identified by a number.
     ///
     /// - Parameters:
-    ///   - first: The number of the first page: 1, or 0 for some servers. Defaults to 1.
+    ///   - first: The number of the first page, which is 1, or 0 for some servers. Defaults to 1.
     ///   - itemsPerPage: The number of items to request per page.
     ///   - end: The condition that ends the list. Defaults to ``Paginator/End/emptyPage``.
-    ///   - items: Returns a task for the page; ``moveNext()`` rethrows its errors.
+    ///   - items: Returns a task for the page. If it throws an error, ``moveNext()`` throws the
+    ///     same error.
     public static func pageNumber(
         from first: Int = 1, itemsPerPage: Int, end: End = .emptyPage,
         items: @escaping @Sendable (_ number: Int, _ itemsPerPage: Int) async throws -> TypedTask<[Item]>
@@ -63,11 +67,12 @@ extension Paginator where Position == Int {
             page: { number, limit in try await items(number, limit).map { Page($0) } })
     }
 
-    /// Returns a paginator for pages identified by a number, with the length of the list.
+    /// Returns a paginator for pages that are identified by a number and contain the length of the
+    /// list.
     ///
-    /// This method does the same as ``pageNumber(from:itemsPerPage:end:items:)`` for responses that
-    /// contain the length of the list (``Page/total``), so no additional request is needed to find
-    /// the end, unless the paginator was reset to a later page.
+    /// This method is equivalent to ``pageNumber(from:itemsPerPage:end:items:)``, but the responses
+    /// contain the length of the list (``Page/total``). No additional request is therefore needed
+    /// to find the end, unless the paginator was reset to a later page.
     public static func pageNumber(
         from first: Int = 1, itemsPerPage: Int, end: End = .emptyPage,
         page: @escaping @Sendable (_ number: Int, _ itemsPerPage: Int) async throws -> TypedTask<Page<Item, Int>>
@@ -78,14 +83,14 @@ extension Paginator where Position == Int {
         }
     }
 
-    /// - Parameter next: Returns the position after a page that does not end the list by its items,
-    ///   or `nil` if the list ends there anyway.
+    /// - Parameter next: Returns the position after a page whose items do not end the list, or
+    ///   `nil` if the list ends there for another reason.
     private static func counting(
         from first: Int, _ itemsPerPage: Int, _ end: End,
         _ task: @escaping @Sendable (Int, Int) async throws -> TypedTask<Page<Item, Int>>,
         next: @escaping @Sendable (Int, Page<Item, Int>) throws -> Int?
     ) -> Paginator {
-        // Positions only grow, so none is repeated, and an empty page ends the list.
+        // Positions only grow, so no position is repeated, and an empty page ends the list.
         Paginator(itemsPerPage: itemsPerPage, tracks: false, maximumEmptyPages: 0) { position, saved in
             let position = position ?? first
             let limit = saved ?? itemsPerPage
@@ -120,10 +125,11 @@ extension Paginator {
     /// }
     /// ```
     /// - Parameters:
-    ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the last.
-    ///     Defaults to 10.
-    ///   - page: Returns a task for the page, with `nil` for the first one; ``moveNext()`` rethrows
-    ///     its errors. A page without a next cursor, or with an empty string, is the last one.
+    ///   - maximumEmptyPages: The maximum number of consecutive empty pages, not counting the last
+    ///     page. Defaults to 10.
+    ///   - page: Returns a task for the page with a cursor, which is `nil` for the first page. If
+    ///     it throws an error, ``moveNext()`` throws the same error. A page is the last one if its
+    ///     next cursor is `nil` or an empty string.
     public static func cursor(
         maximumEmptyPages: Int = 10,
         page: @escaping @Sendable (_ cursor: Position?) async throws -> TypedTask<Page<Item, Position>>
@@ -135,10 +141,10 @@ extension Paginator {
         }
     }
 
-    /// Returns the page of a task with its response.
+    /// Returns the page that a task delivers, together with its response.
     static func page(_ task: TypedTask<Page<Item, Position>>) async throws -> Page<Item, Position> {
         var page = try await task.value
-        if page.response == nil { page.response = try? await task.response }  // none if an error was replaced
+        if page.response == nil { page.response = try? await task.response }  // there is none if an error was replaced
         return page
     }
 }

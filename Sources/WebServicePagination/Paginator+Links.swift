@@ -2,34 +2,35 @@ public import Foundation
 public import WebServiceCore
 
 extension Paginator where Position == URL {
-    /// Returns a paginator for pages whose header field `Link` contains the next page (RFC 8288).
+    /// Returns a paginator for pages whose `Link` header field contains the next page (RFC 8288).
     ///
     /// ```swift
     /// let brewers = Paginator.links(from: service.request(.GET, path: "/brewers")) { request in
     ///     service.sessionTask(request: request).decode([Brewer].self)
     /// }
     /// ```
-    /// The request for a later page is the first request with the link as its URL: header fields,
-    /// interceptors and the body are retained; parameters in the URL are not, because the link
-    /// contains its own.
+    /// The request for a later page is the first request with the link as its URL. The header
+    /// fields, the interceptors and the body are retained. Parameters in the URL are not retained,
+    /// because the link contains its own.
     ///
-    /// A link is followed only to the `Origin` of the first request and to `origins`, so that the
-    /// request's data is not sent elsewhere. A link to any other origin, or on a page that was
-    /// redirected to another origin, fails with `WebServiceError.Code.linkRefused`. The
-    /// credentials of an `Authentication` are controlled by its own `Authentication.origins`,
-    /// not by this parameter.
+    /// A link is followed only to the `Origin` of the first request and to `origins`, so the
+    /// request's data is not sent elsewhere. A link to any other origin fails with
+    /// `WebServiceError.Code.linkRefused`, and so does a link on a page that was redirected to
+    /// another origin. The credentials of an `Authentication` are controlled by its own
+    /// `Authentication.origins`, not by this parameter.
     ///
     /// - Parameters:
     ///   - request: The request for the first page.
     ///   - relation: The relation type of the link to follow, such as `prev` to page backward.
     ///     Defaults to `next`.
     ///   - origins: The origins, in addition to that of the first request, that links may lead to.
-    ///     The header fields of the request are sent there as well, except those of
-    ///     `WebService.headers`.
-    ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the last.
-    ///     Defaults to 10.
-    ///   - items: Returns a task for a request; ``moveNext()`` rethrows its errors. A response read
-    ///     from a storage has no links and fails with `WebServiceError.Code.linkRefused`.
+    ///     The request's header fields are also sent there, except those of `WebService.headers`
+    ///     that are limited to an origin. Defaults to none.
+    ///   - maximumEmptyPages: The maximum number of consecutive empty pages, not counting the last
+    ///     page. Defaults to 10.
+    ///   - items: Returns a task for a request. If it throws an error, ``moveNext()`` throws the
+    ///     same error. A response that was read from a storage has no links and fails with
+    ///     `WebServiceError.Code.linkRefused`.
     public static func links(
         from request: Request, relation: String = "next", origins: Set<Origin> = [], maximumEmptyPages: Int = 10,
         items: @escaping @Sendable (_ request: Request) async throws -> TypedTask<[Item]>
@@ -54,15 +55,15 @@ extension Response {
     /// Returns the target of a link to another page of a list (RFC 8288), for a ``PagedRequest``.
     ///
     /// Only links to the origin of the request and to `origins` are returned, because the request
-    /// for the page has the header fields of the service.
+    /// for the next page contains the header fields of the service.
     ///
     /// - Parameters:
     ///   - relation: The relation type of the link. Defaults to `next`.
     ///   - origins: The origins, in addition to that of the request, that links may lead to.
     ///     Defaults to none.
     /// - Returns: `nil` if there is no such link.
-    /// - Throws: `WebServiceError.Code.linkRefused` for a link to another origin, a link that is
-    ///   not a URL, a link on a page that was redirected to another origin, and a response without
+    /// - Throws: `WebServiceError.Code.linkRefused` if the link leads to another origin or is not a
+    ///   URL, if the page with the link was redirected to another origin, or if the response has no
     ///   header fields.
     public func pageLink(_ relation: String = "next", origins: Set<Origin> = []) throws -> URL? {
         let first = redirects.first ?? url

@@ -3,19 +3,19 @@ import WebServiceCore
 extension Paginator {
     /// Returns the remaining pages as an asynchronous sequence.
     ///
-    /// An iteration advances the paginator: a later iteration continues where the previous one
-    /// stopped or, after an error, with the same page.
+    /// An iteration advances the paginator. A later iteration continues where the previous one
+    /// stopped. After an error, it continues with the same page.
     ///
-    /// - Parameter prefetch: Whether the next page is requested while the current one is in use. At
-    ///   most one page is prefetched. The prefetch is cancelled when the iteration ends; no items
-    ///   are lost, because the position does not advance. Defaults to `false`.
+    /// - Parameter prefetch: Whether the next page is requested while the current page is in use.
+    ///   At most one page is prefetched. The prefetch is cancelled when the iteration ends. No
+    ///   items are lost, because the position does not advance. Defaults to `false`.
     public func pages(prefetch: Bool = false) -> PageSequence {
         PageSequence(paginator: self, prefetches: prefetch)
     }
 
     /// Returns the remaining items as an asynchronous sequence; see ``pages(prefetch:)``.
     ///
-    /// If an iteration stops within a page, the rest of that page is not requested again.
+    /// If an iteration stops within a page, the rest of the page is not requested again.
     public func items(prefetch: Bool = false) -> ItemSequence {
         ItemSequence(pages: pages(prefetch: prefetch))
     }
@@ -39,9 +39,8 @@ extension Paginator {
     public struct ItemSequence: AsyncSequence, Sendable {
         let pages: PageSequence
 
-        /// Returns an iterator that advances the paginator after the last item of a page.
-        ///
-        /// See ``Paginator/moveNext()``.
+        /// Returns an iterator that advances the paginator after the last item of each page; see
+        /// ``Paginator/moveNext()``.
         public func makeAsyncIterator() -> some AsyncIteratorProtocol<Item, any Error> & Sendable {
             ItemIterator(pages: pages.iterator())
         }
@@ -71,7 +70,7 @@ extension Paginator {
         }
     }
 
-    /// The prefetch of an iteration, cancelled when the iterator is deallocated.
+    /// The prefetch of an iteration. It is cancelled when the iterator is deallocated.
     fileprivate final class Prefetch: Sendable {
         private let paginator: Paginator
 

@@ -12,36 +12,35 @@ import WebServiceCore
 /// for try await brewer in brewers.items(prefetch: true) { … }  // all items
 /// while let page = try await brewers.moveNext() { show(page.items) }  // or page by page
 /// ```
-/// Create one with ``offset(from:itemsPerPage:end:items:)``,
-/// ``pageNumber(from:itemsPerPage:end:items:)``, ``cursor(maximumEmptyPages:page:)``,
-/// ``links(from:relation:origins:maximumEmptyPages:items:)``, or with
-/// `WebService.pages(of:maximumEmptyPages:performing:)` for a ``PagedRequest``.
-/// - No page is requested before it is needed. Every page is returned once, in order; concurrent
-///   calls of ``moveNext()`` are serialized.
-/// - An error or a cancellation leaves the position unchanged: the next call requests the same page
-///   again. A cancellation ends the request in flight.
+/// Create a paginator with ``offset(from:itemsPerPage:end:items:)``,
+/// ``pageNumber(from:itemsPerPage:end:items:)``, ``cursor(maximumEmptyPages:page:)``, or
+/// ``links(from:relation:origins:maximumEmptyPages:items:)``. For a ``PagedRequest``, use
+/// `WebService.pages(of:maximumEmptyPages:performing:)`.
+/// - Except for a prefetch, no page is requested before it is needed. Every page is returned once,
+///   in order. Concurrent calls of ``moveNext()`` are serialized.
+/// - An error or a cancellation leaves the position unchanged, so the next call requests the same
+///   page again. A cancellation ends the request in flight.
 /// - ``reset(to:)-(Position?)`` makes the paginator usable again in any state.
-/// - The list ends with a page without a next position and, for offsets and page numbers, also
+/// - The list ends with a page without a next position. For offsets and page numbers, it also ends
 ///   after ``Page/total`` items.
-/// - A next page that has been visited before fails with `WebServiceError.Code.repeatedCursor`
-///   and is not requested again until a reset. For this purpose, hashes of the last 128 cursors or
-///   links are retained, and of those whose number is a power of two, such as the first. A longer
-///   loop that returns to another page ends after at most twice as many pages as there are
-///   different ones.
+/// - If the next page was already visited, the call fails with
+///   `WebServiceError.Code.repeatedCursor`, and the page is not requested again until a reset. For
+///   this purpose, the paginator retains hashes of the last 128 cursors or links, and of all those
+///   whose number is a power of two. A longer loop is detected after at most twice as many pages as
+///   there are different pages.
 /// - An empty page with a next position is returned like any other page, but too many consecutive
-///   ones fail with `WebServiceError.Code.tooManyEmptyPages`.
+///   empty pages fail with `WebServiceError.Code.tooManyEmptyPages`.
 /// - ``state`` can be saved and restored.
 ///
 /// All members may be used from any thread.
 public final class Paginator<Item: Sendable, Position: Hashable & Codable & Sendable>: Sendable {
     typealias Load = @Sendable (_ position: Position?, _ itemsPerPage: Int?) async throws -> Page<Item, Position>
 
-    /// A page request in flight.
+    /// A request for a page in flight.
     private struct Flight {
         let id: UInt64
         let task: Task<Page<Item, Position>, any Error>
-        /// A Boolean value that indicates whether a caller waits for the page; if `false`, it is
-        /// prefetched.
+        /// Whether a caller waits for the page. If `false`, the page is being prefetched.
         var isAwaited: Bool
     }
 
@@ -49,7 +48,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         var saved: State
         var flight: Flight?
         var lastID: UInt64 = 0
-        /// The calls of ``moveNext()``.
+        /// The turns of the calls of ``moveNext()``.
         var turns = Turns()
     }
 
@@ -62,11 +61,12 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     /// Creates a paginator for a list with a custom kind of paging.
     ///
     /// - Parameters:
-    ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the last.
-    ///     Defaults to 10.
-    ///   - page: Returns the page at a position, `nil` for the first one, in a Swift task that is
-    ///     cancelled when the page is no longer needed. Apart from cancelled calls, it is called
-    ///     for one page at a time. ``moveNext()`` rethrows its errors.
+    ///   - maximumEmptyPages: The maximum number of consecutive empty pages, not counting the last
+    ///     page. Defaults to 10.
+    ///   - page: Returns the page at a position, which is `nil` for the first page. It is called in
+    ///     a Swift task that is cancelled when the page is no longer needed. Apart from cancelled
+    ///     calls, it is called for one page at a time. If it throws an error, ``moveNext()`` throws
+    ///     the same error.
     public convenience init(
         maximumEmptyPages: Int = 10,
         page: @escaping @Sendable (_ position: Position?) async throws -> Page<Item, Position>
@@ -88,7 +88,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         shared.withLock { $0.flight }?.task.cancel()
     }
 
-    /// A Boolean value that indicates whether there may be another page; `false` only at the end.
+    /// Whether there may be another page. It is `false` only at the end of the list.
     public var canMoveNext: Bool { !state.isAtEnd }
 
     /// The state after the last page that ``moveNext()`` returned.
@@ -96,11 +96,11 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     /// A prefetched page is not included.
     public var state: State { shared.withLock { $0.saved } }
 
-    /// Returns the next page, or `nil` at the end.
+    /// Returns the next page, or `nil` at the end of the list.
     ///
     /// - Throws: The error of the request for the page; `WebServiceError.Code.repeatedCursor`,
-    ///   `WebServiceError.Code.tooManyEmptyPages`, `WebServiceError.Code.pageOutOfRange`,
-    ///   `WebServiceError.Code.linkRefused`; `URLError.cancelled` if the Swift task is cancelled
+    ///   `WebServiceError.Code.tooManyEmptyPages`, `WebServiceError.Code.pageOutOfRange` or
+    ///   `WebServiceError.Code.linkRefused`; or `URLError.cancelled` if the Swift task is cancelled
     ///   or the paginator is reset in the meantime.
     public func moveNext() async throws -> Page<Item, Position>? {
         let turn = shared.withLock { $0.turns.enter() }
@@ -110,9 +110,9 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
 
     /// Requests the next page immediately.
     ///
-    /// The closure receives the page, `nil` at the end, or the error of ``moveNext()``. The closure
-    /// is called once, on the main actor, in the order of the calls; the next call continues after
-    /// the closure has returned.
+    /// The closure is called once, on the main actor, in the order of the calls. It receives the
+    /// page, `nil` at the end of the list, or the error of ``moveNext()``. The next call continues
+    /// after the closure has returned.
     ///
     /// - Returns: A task that can be used to cancel the call.
     @discardableResult
@@ -128,7 +128,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         }
     }
 
-    /// Restarts at a position, or at the beginning of the list for `nil`.
+    /// Restarts at a position, or at the beginning of the list if the position is `nil`.
     ///
     /// A request in flight is cancelled, and its caller receives `URLError.cancelled`.
     @discardableResult
@@ -140,7 +140,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     ///
     /// A request in flight is cancelled, and its caller receives `URLError.cancelled`.
     ///
-    /// A state includes the items per page, because page numbers depend on it.
+    /// A state includes the number of items per page, because page numbers depend on it.
     @discardableResult
     public func reset(to state: State) -> Self {
         let flight = shared.withLock { shared in
@@ -175,7 +175,8 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         shared.withLock { $0.turns.leave(turn) }?.set(.success(()))
     }
 
-    /// Returns the request for the next page, started if necessary, or `nil` at the end.
+    /// Returns the request for the next page and starts it if necessary. Returns `nil` at the end
+    /// of the list.
     private func flight(isAwaited: Bool) throws -> Flight? {
         try shared.withLock { shared in
             if shared.saved.isAtEnd { return nil }
@@ -201,7 +202,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         }
     }
 
-    /// A Boolean value that indicates whether a caller waits for the page in flight.
+    /// Whether a caller waits for the page in flight.
     var isAwaited: Bool { shared.withLock { $0.flight?.isAwaited == true } }
 
     /// Requests the next page in advance, unless it is already in flight.
@@ -209,7 +210,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         _ = try? flight(isAwaited: false)  // the caller of moveNext() receives the error
     }
 
-    /// Cancels a prefetched page, unless a caller already waits for it.
+    /// Cancels the prefetch of a page, unless a caller already waits for the page.
     func cancelPrefetch() {
         let flight = shared.withLock { shared in
             shared.flight?.isAwaited == false ? shared.flight.take() : nil

@@ -1,18 +1,18 @@
 import Foundation
 import WebServiceCore
 
-/// The positions that a ``Paginator`` has visited, as hashes, in bounded memory.
+/// The positions that a ``Paginator`` has visited, stored as hashes in bounded memory.
 ///
-/// The last positions are stored, and those of the earlier ones whose number is a power of two. A
-/// loop that is too long for the former reaches one of the latter before the number of visited
-/// positions is twice that of the different ones (R. P. Brent, 1980).
+/// Two kinds of positions are stored: the last ones, and all those whose number is a power of two.
+/// A loop that is too long for the last positions reaches one of the others before the number of
+/// visited positions is twice the number of different positions (R. P. Brent, 1980).
 struct VisitedPositions: Sendable, Hashable, Codable {
-    /// The number of last positions that are stored.
+    /// The maximum number of recent positions that are stored.
     static let maximumRecent = 128
 
-    /// The hashes of the last positions, the oldest first.
+    /// The hashes of the last positions, with the oldest first.
     private var recent: [UInt64] = []
-    /// The hashes of the first, second, fourth, … position.
+    /// The hashes of the first, second, fourth, eighth, … position.
     private var landmarks: [UInt64] = []
     private var count = 0
 
@@ -28,7 +28,8 @@ struct VisitedPositions: Sendable, Hashable, Codable {
         recent = Array(recent.suffix(Self.maximumRecent))
     }
 
-    /// A hash that is the same in every process; `nil` if the position cannot be encoded.
+    /// Returns a hash that is the same in every process, or `nil` if the position cannot be
+    /// encoded.
     private static func hash(_ position: some Encodable) -> UInt64? {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys

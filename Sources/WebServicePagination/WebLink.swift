@@ -1,26 +1,27 @@
 import Foundation
 public import WebServiceCore
 
-/// A link of the header field `Link` (RFC 8288).
+/// A link in the header field `Link` (RFC 8288).
 public struct WebLink: Sendable, Hashable {
     /// A parameter of a link.
     struct Parameter: Sendable, Hashable {
         /// The name, in lower case.
         let name: String
-        /// The value without quotes; empty if the parameter has none.
+        /// The value without quotation marks; empty if the parameter has no value.
         ///
-        /// `title*` and similar parameters remain encoded (RFC 8187).
+        /// The values of `title*` and similar parameters remain encoded (RFC 8187).
         let value: String
     }
 
     /// The target of the link.
     ///
-    /// The target is absolute if the URL of the response is known (RFC 3986, section 5), and
-    /// otherwise as received. The scheme is not validated. The target is resolved on each access,
-    /// because a response may have tens of thousands of links.
+    /// If the URL of the response is known, the target is absolute (RFC 3986, section 5).
+    /// Otherwise, it is the target as received. The scheme is not validated. The target is resolved
+    /// on each access, because a response may contain tens of thousands of links.
     public var target: String { resolved(reference) }
 
-    /// The context of the link, absolute like ``target``; `nil` if it is the response itself.
+    /// The context of the link, resolved like ``target``; `nil` if the context is the response
+    /// itself.
     public var anchor: String? { anchorReference.map(resolved) }
 
     let reference: String
@@ -33,13 +34,13 @@ public struct WebLink: Sendable, Hashable {
     /// Relation types are case-insensitive (RFC 8288, section 2.1).
     public let relations: [String]
 
-    /// All parameters, in order, including repeated ones.
+    /// All parameters in order, including repeated ones.
     let parameters: [Parameter]
 
-    /// Returns the value of a parameter, or `nil` if it is absent.
+    /// Returns the value of a parameter, or `nil` if there is no such parameter.
     ///
-    /// Names are compared without regard to ASCII case. If the parameter is repeated, the first
-    /// value is returned (RFC 8288, section 3.4).
+    /// ASCII case in names is ignored. If the parameter is repeated, the first value is returned
+    /// (RFC 8288, section 3.4).
     public subscript(name: String) -> String? {
         parameters.first { $0.name.equalsIgnoringASCIICase(name) }?.value
     }
@@ -48,14 +49,15 @@ public struct WebLink: Sendable, Hashable {
         base.flatMap { URLReference.resolve(reference, against: $0) } ?? reference
     }
 
-    /// Returns whether the link has a relation type, without regard to ASCII case.
+    /// Returns whether the link has a relation type. ASCII case is ignored.
     public func isOf(_ relation: String) -> Bool {
         relations.contains { $0.equalsIgnoringASCIICase(relation) }
     }
 }
 
 extension WebLink {
-    /// Parses one field value (RFC 8288, appendix B.2) in linear time.
+    /// Returns the links in a field value (RFC 8288, appendix B.2), in linear time. If the value
+    /// contains a syntax error, returns the links before the error.
     ///
     /// - Parameter base: The URL against which relative references are resolved.
     static func parse(_ field: String, base: String?) -> [WebLink] {
@@ -87,10 +89,10 @@ extension WebLink {
 }
 
 extension Response {
-    /// The links of the header field `Link` (RFC 8288), in order.
+    /// The links in the header field `Link` (RFC 8288), in order.
     ///
-    /// Relative targets are resolved against `url`. The remainder of a field after a syntax error
-    /// is ignored.
+    /// Relative targets are resolved against `url`. If a field contains a syntax error, the rest of
+    /// the field is ignored.
     public var links: [WebLink] {
         let base = url?.absoluteString
         return (head?.values(for: "Link") ?? []).flatMap { WebLink.parse($0, base: base) }
@@ -98,7 +100,7 @@ extension Response {
 
     /// Returns the first link with a relation type whose context is the response itself.
     ///
-    /// - Returns: `nil` if there is none among the first 100 links of that type.
+    /// - Returns: `nil` if there is no such link among the first 100 links of that type.
     public func link(_ relation: String) -> WebLink? {
         let here = url?.absoluteString
         return links.lazy.filter { $0.isOf(relation) }.prefix(100).first {

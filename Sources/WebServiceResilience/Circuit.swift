@@ -15,24 +15,24 @@ struct Circuit: Sendable {
             }
         }
     }
-    /// The decision about a request. A refusal has the duration until the next trial; `nil` if none
-    /// is planned.
+    /// The decision about a request. A refusal contains the duration until the next trial; `nil` if
+    /// no trial is planned.
     enum Admission { case sent(version: Int), refused(Duration?) }
     enum Change: String { case opened, closed }
 
     private enum Phase {
         case closed(RecentResults)
-        /// Without an instant, the circuit was opened manually.
+        /// If there is no instant, the circuit was opened manually.
         case open(until: UInt64?)
         /// The versions of the trials in flight, and the number of those that have succeeded.
         case halfOpen(trials: [Int], successes: Int)
     }
 
     private var phase = Phase.closed(RecentResults())
-    /// Changes with each phase and each trial. The result of a request counts only in the phase in
-    /// which the request was sent, and that of a trial once.
+    /// The version changes with each phase and each trial. The result of a request counts only in
+    /// the phase in which the request was sent, and the result of a trial counts only once.
     private var version = 0
-    /// The number of changes of the phase.
+    /// The number of phase changes.
     private(set) var changes = 0
     private var changed: UInt64 = 0
 
@@ -53,7 +53,7 @@ struct Circuit: Sendable {
         }
     }
 
-    /// - Parameter maximumTrials: The number of trials.
+    /// - Parameter maximumTrials: The number of trials that may be in flight or have succeeded.
     mutating func admit(at now: UInt64, maximumTrials: Int = 1) -> Admission {
         switch phase {
         case .closed: return .sent(version: version)
@@ -128,7 +128,7 @@ struct RecentResults: Sendable {
         var failures = 0
     }
 
-    /// At most eleven steps, the oldest first. Consecutive failures need one.
+    /// At most eleven steps, oldest first. A count of consecutive failures needs only one step.
     private var steps: [Step] = []
 
     var requests: Int { steps.reduce(0) { $0 + $1.requests } }

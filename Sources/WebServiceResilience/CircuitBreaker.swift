@@ -16,36 +16,38 @@ import FoundationNetworking
 /// - While a circuit is open, requests fail immediately with `WebServiceError.Code.circuitOpen`.
 ///   `WebServiceError.timeUntilTrial` is the remaining duration. The server's last failure is the
 ///   `response` of the error, without the body, or its `underlying` error. The message of the error
-///   is always the same, so that logs can be grouped by it.
-/// - After ``openDuration``, the circuit is half-open: the next request is sent as a trial, and
-///   with ``maximumTrials``, further ones at the same time. Other requests fail as before, with a
-///   remaining duration of zero. If that number of trials has succeeded, the circuit closes; if one
-///   fails, the circuit opens again. A trial that is cancelled or exceeds its deadline is followed
-///   by another one.
+///   contains no values, so that logs can be grouped by it.
+/// - After ``openDuration``, the circuit is half-open, and the next request is sent as a trial. If
+///   ``maximumTrials`` is greater than 1, further trials may be sent at the same time. Other
+///   requests fail as before, with a remaining duration of zero. When ``maximumTrials`` trials have
+///   succeeded, the circuit closes. If a trial fails, the circuit opens again. A trial that is
+///   cancelled or exceeds its deadline is followed by another one.
 ///
 /// `state(of:)` returns the state of a circuit, and ``changes`` delivers each change. `open(_:)`
-/// and `close(_:)` change it manually, for example for a server that is under maintenance.
+/// and `close(_:)` change the state manually, for example for a server that is under maintenance.
 ///
-/// Unless `isFailure` specifies otherwise, failures are the statuses 500, 502, 503 and 504, and the
+/// Unless `isFailure` specifies otherwise, failures are statuses 500, 502, 503 and 504, and the
 /// transport errors of `RetryPolicy.defaultErrorCodes` except `notConnectedToInternet`. Every other
-/// response is a success. Other errors, such as a cancellation, are neither. A request that was
-/// sent before the circuit opened does not affect it.
+/// response is a success. Other errors, such as a cancellation, are neither failures nor successes.
+/// A request that was sent before the circuit opened does not affect it.
 ///
-/// After a retry policy in the list of interceptors, a circuit breaker counts each attempt; before
-/// it, each exchange. A request that an open circuit refuses is not retried. Each change of a
-/// circuit, and each refusal, is recorded in the task's `Timeline`. A circuit without a change for
-/// an hour and for ``openDuration`` may be closed to release its memory. Services that share an
-/// instance share its circuits. All members may be used from any thread.
+/// If a circuit breaker follows a retry policy in the list of interceptors, it counts each attempt.
+/// If it precedes the retry policy, it counts each exchange. A request that an open circuit refuses
+/// is not retried. If a request opens or closes its circuit, or is refused, this is recorded in the
+/// task's `Timeline`. A circuit that has not changed for an hour, or for ``openDuration`` if that
+/// is longer, may be closed to release its memory, unless it was opened manually. Services that
+/// share an instance share its circuits. All members may be used from any thread.
 public final class CircuitBreaker: Interceptor {
     /// The failures after which a circuit opens.
     public enum Threshold: Sendable, Hashable {
         /// A number of consecutive failures. Values below 1 count as 1.
         case consecutiveFailures(Int)
-        /// A ratio of failures to requests, from 0 to 1, that is reached or exceeded among the
-        /// results of the last `window`, if these are at least `minimumRequests`.
+        /// A ratio of failures to requests, from 0 to 1. The circuit opens when the results of the
+        /// last `window` reach or exceed the ratio, provided that there are at least
+        /// `minimumRequests` results.
         ///
-        /// Suitable for many requests of which a part succeeds, so that consecutive failures are
-        /// rare. The window is measured in steps of a tenth of its duration.
+        /// This threshold suits many requests of which some succeed, because consecutive failures
+        /// are then rare. The window advances in steps of one tenth.
         case failureRatio(Double, minimumRequests: Int = 100, window: Duration = .seconds(30))
     }
 
@@ -71,15 +73,16 @@ public final class CircuitBreaker: Interceptor {
     /// Creates a circuit breaker with closed circuits.
     ///
     /// - Parameters:
-    ///   - threshold: The failures after which a circuit opens. Defaults to 5 consecutive ones.
+    ///   - threshold: The failures after which a circuit opens. Defaults to 5 consecutive failures.
     ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
     ///     30 seconds.
     ///   - maximumTrials: The number of trials that must succeed before a circuit closes. Values
     ///     below 1 count as 1. Defaults to 1.
-    ///   - isFailure: Returns whether a result is a failure of the server. Called once per attempt,
-    ///     in the background. Defaults to the failures that ``CircuitBreaker`` lists.
-    ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
-    ///     to the origin of the URL.
+    ///   - isFailure: A closure that returns whether a result is a failure of the server. It is
+    ///     called at most once per attempt, in the background. Defaults to the failures that
+    ///     ``CircuitBreaker`` lists.
+    ///   - key: A closure that returns the key of a request. It is called at most once per attempt,
+    ///     in the background. Defaults to the origin of the URL.
     public init(
         opensAfter threshold: Threshold = .consecutiveFailures(5), openDuration: Duration = .seconds(30),
         maximumTrials: Int = 1, isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
@@ -180,18 +183,18 @@ public final class CircuitBreaker: Interceptor {
 extension CircuitBreaker {
     /// The state of a circuit.
     public enum State: Sendable, Hashable {
-        /// Requests are sent.
+        /// The circuit is closed, so requests are sent.
         case closed
-        /// Requests fail.
+        /// The circuit is open, so requests fail without being sent.
         ///
         /// `remaining` is the duration until the next trial: zero if the next request is a trial,
         /// and `nil` if the circuit was opened manually.
         case open(remaining: Duration?)
-        /// Trials are sent, and other requests fail.
+        /// The circuit is half-open, so trials are sent, and other requests fail.
         case halfOpen
     }
 
-    /// A change of the state of a circuit.
+    /// A change of a circuit's state.
     public struct Change: Sendable, Hashable {
         /// The key of the circuit. Defaults to the origin of the requests, such as
         /// `https://api.example.com`.
@@ -202,15 +205,16 @@ extension CircuitBreaker {
 
     /// Returns the state of the circuit with a key; `closed` if there is none.
     ///
-    /// The remaining duration is that of the clock of the service whose request opened the circuit.
+    /// The remaining duration is measured by the clock of the service whose request opened the
+    /// circuit.
     public func state(of key: String) -> State {
         guard let keyed = circuits.withLock({ $0.keyed.values[key] }) else { return .closed }
         return keyed.circuit.state(at: keyed.clock.now)
     }
 
-    /// Returns the state of the circuit of an origin; `closed` if there is none.
+    /// Returns the state of an origin's circuit; `closed` if there is none.
     ///
-    /// For a circuit breaker without a custom key.
+    /// This method is for a circuit breaker without a custom key.
     public func state(of origin: Origin) -> State { state(of: origin.description) }
 
     /// Opens the circuit with a key until it is closed manually. There are no trials.
@@ -222,13 +226,13 @@ extension CircuitBreaker {
 
     /// Opens the circuit of an origin until it is closed manually.
     ///
-    /// For a circuit breaker without a custom key.
+    /// This method is for a circuit breaker without a custom key.
     public func open(_ origin: Origin) { open(origin.description) }
 
     /// Closes the circuit with a key, and forgets its failures.
     ///
-    /// The results of requests in flight, such as trials, do not affect the circuit if it was not
-    /// closed before.
+    /// If the circuit was not closed before, the results of requests in flight, such as trials, do
+    /// not affect it.
     public func close(_ key: String) {
         let failure = update(key, nil) { keyed, _ in
             keyed.circuit.close()
@@ -239,14 +243,14 @@ extension CircuitBreaker {
 
     /// Closes the circuit of an origin, and forgets its failures.
     ///
-    /// For a circuit breaker without a custom key.
+    /// This method is for a circuit breaker without a custom key.
     public func close(_ origin: Origin) { close(origin.description) }
 
     /// The changes of all circuits from now on, in the order in which they took place.
     ///
-    /// Each sequence delivers all of them; if more than 1,000 are unread, the oldest are lost. A
-    /// circuit whose memory is released does not change. The sequence ends when the circuit breaker
-    /// is deallocated.
+    /// Each sequence delivers all changes. If more than 1,000 changes are unread, the oldest ones
+    /// are lost. A circuit whose memory is released does not change. The sequence ends when the
+    /// circuit breaker is deallocated.
     public var changes: AsyncStream<Change> {
         ChangeObservers.changes(buffering: 1_000) { [weak self] body in
             self?.circuits.withLock { body(&$0.observers, nil) }
@@ -254,11 +258,11 @@ extension CircuitBreaker {
     }
 }
 
-/// A circuit, and the last failure that it counted.
+/// A circuit, and the last failure of a request with its key.
 private struct KeyedCircuit: Sendable {
     var circuit = Circuit()
     var failure: ServerFailure?
-    /// The clock of the service whose request changed the circuit last.
+    /// The clock of the service whose request last changed the circuit.
     var clock = TaskClock.system
 }
 
@@ -310,14 +314,14 @@ extension Interceptor where Self == CircuitBreaker {
     /// Returns a circuit breaker with a circuit for each origin; see ``CircuitBreaker``.
     ///
     /// - Parameters:
-    ///   - threshold: The failures after which a circuit opens. Defaults to 5 consecutive ones.
+    ///   - threshold: The failures after which a circuit opens. Defaults to 5 consecutive failures.
     ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
     ///     30 seconds.
     ///   - maximumTrials: The number of trials that must succeed before a circuit closes. Defaults
     ///     to 1.
-    ///   - isFailure: Returns whether a result is a failure of the server. Defaults to the failures
-    ///     that ``CircuitBreaker`` lists.
-    ///   - key: Returns the key of a request. Defaults to the origin of the URL.
+    ///   - isFailure: A closure that returns whether a result is a failure of the server. Defaults
+    ///     to the failures that ``CircuitBreaker`` lists.
+    ///   - key: A closure that returns the key of a request. Defaults to the origin of the URL.
     public static func circuitBreaker(
         opensAfter threshold: CircuitBreaker.Threshold = .consecutiveFailures(5), openDuration: Duration = .seconds(30),
         maximumTrials: Int = 1, isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
@@ -335,7 +339,8 @@ extension Timeline.Kind {
 }
 
 extension WebServiceError.Code {
-    /// A request that was not sent, because a ``CircuitBreaker`` is open.
+    /// A request that was not sent because its circuit in a ``CircuitBreaker`` is open, or is
+    /// half-open with trials in flight.
     ///
     /// `WebServiceError.timeUntilTrial` is the duration until the next trial. The last failure of
     /// the server is the `response` or the `underlying` error.

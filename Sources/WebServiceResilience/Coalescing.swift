@@ -5,38 +5,43 @@ public import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// An interceptor that sends one request for identical ones that are in flight at the same time.
+/// An interceptor that sends only one of the identical requests that are in flight at the same
+/// time.
 ///
 /// ```swift
 /// service.interceptors = [.bearer(token), .coalescing()]
 /// ```
 /// Use it if independent parts of your program request the same data. `setDuplicates(.join)` of
-/// `WebServiceEndpoints` does the same for single tasks; it compares requests before the
-/// interceptors, and this interceptor after those that precede it in the list.
+/// `WebServiceEndpoints` does the same for single tasks. It compares requests before any
+/// interceptor runs, whereas this interceptor compares them after the interceptors that precede it
+/// in the list.
 /// - Requests are identical if they have the same method, URL, header fields (apart from
 ///   `traceparent`, `tracestate` and `baggage`), cookies of the cookie jar, timeouts, size limit,
 ///   redirect policy, cache policy and `shouldHandleCookies`, and if the configuration of the
 ///   service was not changed between them. Requests of two services are never identical.
 /// - Only requests with a safe method (RFC 9110, section 9.2.1) and without a body are shared.
-///   Streams, downloads, handshakes of WebSockets and requests with interceptors of their own are
-///   not.
-/// - Each task receives the response or the error of the shared sending, and its timeline contains
-///   the attempts. `Response.source` is `.joined` for the tasks that did not begin the sending.
-/// - Cancelling a task, or its deadline, ends only its own wait. The sending is cancelled when no
-///   task waits for it any longer. It has the options of the task that began it.
+///   Streams, downloads, WebSocket handshakes and requests with their own interceptors are not
+///   shared.
+/// - Each task receives the response or the error of the shared request, and its timeline contains
+///   the attempts. `Response.source` is `.joined` for the tasks that did not begin the shared
+///   request.
+/// - If a task is cancelled or exceeds its deadline, only its own wait ends. The shared request is
+///   cancelled when no task waits for it any longer. It has the options of the task that began it.
 ///
-/// Accounts never share a response. Place the interceptor after those that add credentials or other
-/// header fields, so that it can compare them. A request is sent separately, and the reason is
-/// recorded in the task's `Timeline`, if something after the interceptor may add credentials that
-/// it cannot compare: an interceptor other than the policies of this package, such as an
-/// `Authentication`, a `ResponseCache` or a closure; the passthrough delegate; or the session.
+/// Accounts never share a response. Place this interceptor after those that add credentials or
+/// other header fields, so that it can compare these fields. If credentials that this interceptor
+/// cannot compare may be added after it, the request is sent separately, and the reason is recorded
+/// in the task's `Timeline`. Such credentials can be added by interceptors other than the policies
+/// of this package, such as an `Authentication`, a `ResponseCache` or a closure; by the passthrough
+/// delegate; and by the session.
 ///
-/// In the list of interceptors, place it before a ``Hedging``, whose second request would otherwise
-/// wait for the first one. In the other order, requests fail with
-/// `WebServiceError.Code.interceptorOrder`. Place it before limiters and circuit breakers as well:
-/// the sending then needs one place and counts once. All members may be used from any thread.
+/// In the list of interceptors, place this interceptor before a ``Hedging``, whose second request
+/// would otherwise wait for the first one. In the other order, requests fail with
+/// `WebServiceError.Code.interceptorOrder`. Place it before limiters and circuit breakers as well,
+/// so that the shared request needs only one permit and counts only once. All members may be used
+/// from any thread.
 public final class Coalescing: Interceptor {
-    /// The result of a sending, and its events.
+    /// The result of a shared request, and its events.
     private typealias Outcome = (result: Result<Response, any Error>, log: ExchangeLog.Record?)
 
     /// The properties that are equal in identical requests.
@@ -55,7 +60,7 @@ public final class Coalescing: Interceptor {
 
     private struct Flight {
         let id: UInt64
-        /// The configuration, so that its identifier is not reused.
+        /// The configuration, retained so that its identifier is not reused.
         let configuration: any AnyObject & Sendable
         var waiters: [UInt64: Once<Outcome>]
         var work: Task<Void, Never>?
@@ -74,11 +79,12 @@ public final class Coalescing: Interceptor {
     private let key: (@Sendable (Request) -> String?)?
     private let state = Mutex(State())
 
-    /// Creates an interceptor.
+    /// Creates an interceptor that sends only one of several identical requests.
     ///
-    /// - Parameter key: Returns a string that identifies a request in place of its URL and of the
-    ///   header fields that are not credentials, or `nil` for a request that is not shared. Called
-    ///   once per request, in the background. Defaults to `nil`: the URL and all header fields.
+    /// - Parameter key: A closure that returns a string to compare instead of the URL and of the
+    ///   header fields that are not credentials, or `nil` for a request that is not shared. It is
+    ///   called at most once per request, in the background. Defaults to `nil`: the URL and the
+    ///   header fields are compared.
     public init(by key: (@Sendable (_ request: Request) -> String?)? = nil) {
         self.key = key
     }
@@ -104,7 +110,8 @@ public final class Coalescing: Interceptor {
         }
         if let log { next.add(log) }
         guard !isNew else { return try result.get() }
-        // The sending can end with the task that began it, for example if that is suspended.
+        // The shared request can end with the task that began it, for example if that task is
+        // suspended.
         if case .failure(let error as URLError) = result, error.code == .cancelled { return try await next(request) }
         var response = try result.get()
         response.source = .joined
@@ -140,7 +147,7 @@ public final class Coalescing: Interceptor {
             state.flights[key]?.work = work
             return true
         }
-        // It has ended, or all waiters have left.
+        // The flight has ended, or all waiters have left.
         if !isNeeded { work.cancel() }
     }
 
@@ -152,7 +159,7 @@ public final class Coalescing: Interceptor {
         return ended.map { Array($0.waiters.values) } ?? []
     }
 
-    /// Removes a waiter. The last one ends the flight.
+    /// Removes a waiter. If it was the last one, the flight ends.
     private func leave(_ flight: UInt64, _ key: Key, _ number: UInt64) {
         let abandoned = state.withLock { state -> Flight? in
             guard state.flights[key]?.id == flight, state.flights[key]?.waiters.removeValue(forKey: number) != nil,
@@ -197,7 +204,7 @@ public final class Coalescing: Interceptor {
             timeouts: [options.timeout, options.attemptTimeout, options.connectTimeout])
     }
 
-    /// Returns the part of the pipeline that may add credentials which cannot be compared.
+    /// Returns the reason why a request's credentials cannot be compared; `nil` if they can.
     private func reasonToSendSeparately(_ request: Request, to url: URL, _ next: Next) -> String? {
         if let other = next.following.first(where: { !($0 is any PlacedInterceptor || $0 is AttemptTimeout) }) {
             return "an interceptor of type \(type(of: other)) follows, which may add credentials"
@@ -218,11 +225,12 @@ extension Request {
 }
 
 extension Interceptor where Self == Coalescing {
-    /// Returns an interceptor that sends one request for identical ones; see ``Coalescing``.
+    /// Returns an interceptor that sends only one of several identical requests; see
+    /// ``Coalescing``.
     ///
-    /// - Parameter key: Returns a string that identifies a request in place of its URL and of the
+    /// - Parameter key: A closure that returns a string to compare instead of the URL and of the
     ///   header fields that are not credentials, or `nil` for a request that is not shared.
-    ///   Defaults to `nil`: the URL and all header fields.
+    ///   Defaults to `nil`: the URL and the header fields are compared.
     public static func coalescing(by key: (@Sendable (_ request: Request) -> String?)? = nil) -> Coalescing {
         Coalescing(by: key)
     }

@@ -4,8 +4,8 @@ import WebServiceCore
 /// The requests of one key in a ``ConcurrencyLimiter``: its limit, those in flight, and those that
 /// wait.
 ///
-/// It has no lock and no clock. An operation takes O(log n) time for n waiting requests, on
-/// average: all of them are re-evaluated at most once per n / 8 ends.
+/// A lane has no lock and no clock. With n waiting requests, an operation takes O(log n) time on
+/// average, because all of them are re-evaluated at most once while n / 8 requests end.
 struct ConcurrencyLane: Sendable {
     enum Entrance {
         case sent, waits(PriorityQueue<WaitingRequest>.Token)
@@ -26,7 +26,7 @@ struct ConcurrencyLane: Sendable {
         var limits: (before: Int, after: Int)
     }
 
-    /// The number of requests that the averages comprise at least, after the first ones.
+    /// The minimum number of requests that the averages cover, once that many requests have ended.
     private static let memory = 10
 
     private var algorithm: any LimitAlgorithm
@@ -34,11 +34,12 @@ struct ConcurrencyLane: Sendable {
     /// The number of waiting requests with each priority, the highest first.
     private var waitingCounts = [0, 0, 0]
     private var roundTrips = RoundTrips()
-    /// The average duration between two ends while requests wait, in nanoseconds.
+    /// The average interval at which requests end while others wait, in nanoseconds.
     private var interval = 0.0
-    /// The number of ends that the interval is an average of.
+    /// The number of intervals that the average covers.
     private var intervals = 0
-    /// The number of ends since the waiting requests were last evaluated, and the instant.
+    /// The number of requests that have ended since the waiting requests were last evaluated, and
+    /// the instant of that evaluation.
     private var judgement: (ends: Int, instant: UInt64) = (0, 0)
     /// The waiting requests by their rank, the lowest first.
     private var waiting = PriorityQueue<WaitingRequest>()
@@ -61,8 +62,8 @@ struct ConcurrencyLane: Sendable {
         guard waitingCount < maximumWaiting else { return .full }
         let rank = request.priority.rank(number + 1)
         let place = waitingCounts[...Self.level(rank)].reduce(1, +)
-        // The wait is only an estimate, and a server that is overloaded for a long time must not
-        // receive requests shortly before their deadlines.
+        // The wait is only an estimate, and a server that has been overloaded for a long time must
+        // not receive requests shortly before their deadlines.
         if let expected = lateness(of: request, at: place, roundTrips.upperBound, now) { return .late(expected) }
         if waitingCount == 0 { judgement = (0, now) }
         number += 1
@@ -112,14 +113,15 @@ struct ConcurrencyLane: Sendable {
         return change
     }
 
-    /// Removes the waiting requests whose response is now expected after their deadlines.
+    /// Removes the waiting requests whose responses are now expected after their deadlines.
     private mutating func judge(memory: Int, at now: UInt64) -> [(WaitingRequest, UInt64)] {
         let mean = Double(now - min(judgement.instant, now)) / Double(judgement.ends)
         intervals = min(intervals + judgement.ends, memory)
         interval += (mean - interval) * min(Double(judgement.ends) / Double(intervals), 1)
         judgement = (0, now)
         guard algorithm.outlook != .unknown else { return [] }
-        // A waiting request is refused for good, so the limit must not rise later.
+        // The refusal of a waiting request is final, so the estimate takes into account that the
+        // limit may still grow.
         let growth = algorithm.outlook == .settling ? 2.0 : 1
         var (refused, place): ([(WaitingRequest, UInt64)], Int) = ([], 1)
         var requests = PriorityQueue<WaitingRequest>()
@@ -140,7 +142,7 @@ struct ConcurrencyLane: Sendable {
     /// Returns the duration until the response to a waiting request, in nanoseconds, if it exceeds
     /// the time until the deadline.
     ///
-    /// - Parameter growth: The factor by which more requests may end than now.
+    /// - Parameter growth: The factor by which the rate at which requests end may still increase.
     private func lateness(
         of request: WaitingRequest, at place: Int, _ roundTrip: Double, growth: Double = 1, _ now: UInt64
     ) -> UInt64? {
@@ -167,21 +169,22 @@ struct ConcurrencyLane: Sendable {
     }
 }
 
-/// The average duration of the requests with a response, and its variation.
+/// The average duration of the requests that succeeded, or that had no response in time and took
+/// longer than the average, and its variation.
 private struct RoundTrips: Sendable {
     private(set) var count = 0
     /// The mean in nanoseconds.
     private(set) var mean = 0.0
     private var deviation = 0.0
 
-    /// A duration that few requests exceed: four mean deviations above the mean, like the timeout
-    /// of TCP (RFC 6298).
+    /// A duration that few requests exceed: four mean deviations above the mean, as in the
+    /// retransmission timeout of TCP (RFC 6298).
     var upperBound: Double { mean + 4 * deviation }
 
     /// A duration that most requests do not exceed.
     var likelyBound: Double { mean + deviation }
 
-    /// - Parameter memory: The maximum number of requests that the averages comprise.
+    /// - Parameter memory: The maximum number of requests that the averages cover.
     mutating func add(_ roundTrip: UInt64, _ outcome: RequestOutcome, memory: Int) {
         let difference = Double(roundTrip) - mean
         switch outcome {

@@ -13,31 +13,33 @@ import FoundationNetworking
 /// Each key has a limit. The key defaults to the origin of the URL.
 /// - A request is sent if fewer requests than the limit are in flight. Otherwise, it waits. Waiting
 ///   requests with a higher `Request.Options.priority` are sent first, and those with the same
-///   priority in the order of their arrival.
+///   priority are sent in the order of their arrival.
 /// - A request is in flight until the following interceptors return its response or throw an error.
 ///   A request with a streamed response is in flight until the head has arrived.
 /// - A cancelled request stops waiting immediately. Waiting counts toward the
 ///   `Request.Options.deadline` of a request.
 /// - If ``maximumWaiting`` requests of a key are already waiting, the next one fails immediately
-///   with `WebServiceError.Code.concurrencyLimitExceeded`. A request whose response is expected
-///   after its deadline also fails, because an overloaded server would otherwise receive requests
-///   that fail anyway. The expected duration is the request's position in the queue, times the
-///   average interval between two ends, plus a duration that few requests exceed. While an adaptive
-///   limit doubles at its beginning, so does the expected number of ends.
-/// - Waiting requests are re-evaluated as others end, with the average duration of a request. Those
-///   whose deadline can no longer be met fail with the same error as soon as that is known.
+///   with `WebServiceError.Code.concurrencyLimitExceeded`. A request that cannot be sent
+///   immediately also fails if its response is expected after its deadline, because an overloaded
+///   server would otherwise receive requests that fail anyway. The expected duration is the
+///   request's position in the queue multiplied by the average interval at which requests end, plus
+///   a duration that few requests exceed. While an adaptive limit initially doubles, requests are
+///   expected to end at a rate that doubles as well.
+/// - Waiting requests are re-evaluated as others end, based on the average duration of a request.
+///   Those that can no longer meet their deadlines fail with the same error as soon as that is
+///   known.
 /// - An adaptive limit (``ConcurrencyLimit``) depends on the durations of the requests and on
 ///   overloads. Unless `isOverload` specifies otherwise, overloads are status 429, statuses of 500
 ///   and above with `Retry-After`, and, for `.aimd()`, `URLError.timedOut`. Other responses
-///   with a status of 500 and above, and other errors, such as a cancellation, do not affect a
+///   with a status of 500 and above, and most other errors, such as a cancellation, do not affect a
 ///   limit; for servers that fail, use a ``CircuitBreaker``. Every other response is a success.
 ///
-/// Each wait and each change of a limit is recorded in the task's `Timeline`. If a limiter follows
-/// a retry policy in the list of interceptors, it counts each attempt; if it precedes the retry
-/// policy, it counts each exchange, including the pauses between attempts. A cache should precede a
-/// limiter, so that stored responses are not limited. After an hour without requests, the state of
-/// a key may be removed; the key then begins with the initial limit. Services that share an
-/// instance share its limits. All members may be used from any thread.
+/// Waits and changes of a limit are recorded in the task's `Timeline`. If a limiter follows a retry
+/// policy in the list of interceptors, it counts each attempt; if it precedes the retry policy, it
+/// counts each exchange, including the pauses between attempts. A cache should precede a limiter,
+/// so that stored responses are not limited. After an hour without requests, the state of a key may
+/// be removed; the key then begins with the initial limit. Services that share an instance share
+/// its limits. All members may be used from any thread.
 public final class ConcurrencyLimiter: Interceptor {
     /// The maximum number of waiting requests per key.
     public let maximumWaiting: Int
@@ -47,17 +49,17 @@ public final class ConcurrencyLimiter: Interceptor {
     private let key: @Sendable (Request) -> String
     private let state = Mutex(KeyedStates<ConcurrencyLane>())
 
-    /// Creates a limiter.
+    /// Creates a limiter of concurrent requests.
     ///
     /// - Parameters:
     ///   - limit: The number of concurrent requests per key.
     ///   - maximumWaiting: The maximum number of waiting requests per key. With 0, no request
     ///     waits. Defaults to 1,000.
-    ///   - isOverload: Returns whether a result indicates that the server is overloaded. Called
-    ///     once per attempt, in the background. Defaults to the results that
-    ///     ``ConcurrencyLimiter`` lists.
-    ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
-    ///     to the origin of the URL.
+    ///   - isOverload: A closure that returns whether a result indicates that the server is
+    ///     overloaded. It is called at most once per attempt, in the background. Defaults to the
+    ///     results that ``ConcurrencyLimiter`` lists.
+    ///   - key: A closure that returns the key of a request. It is called at most once per attempt,
+    ///     in the background. Defaults to the origin of the URL.
     public init(
         _ limit: ConcurrencyLimit, maximumWaiting: Int = 1_000,
         isOverload: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
@@ -114,8 +116,9 @@ public final class ConcurrencyLimiter: Interceptor {
         let (expected, left) = (Int64(clamping: expected), Int64(clamping: deadline - min(now, deadline)))
         return WebServiceError(
             .concurrencyLimitExceeded,
-            "the response is expected in about \(Duration.nanoseconds(expected)), and \(Duration.nanoseconds(left)) "
-                + "are left until the deadline; send fewer requests or set a longer deadline")
+            "the response is expected in about \(Duration.nanoseconds(expected)), but only "
+                + "\(Duration.nanoseconds(left)) are left until the deadline; send fewer requests or set a longer "
+                + "deadline")
     }
 
     /// The number of keys whose limits are retained.
@@ -137,14 +140,14 @@ public final class ConcurrencyLimiter: Interceptor {
         case .full:
             throw WebServiceError(
                 .concurrencyLimitExceeded,
-                "\(maximumWaiting) requests are already waiting for the concurrency limit; "
-                    + "send fewer or increase maximumWaiting")
+                "the queue of the concurrency limit is full (maximumWaiting: \(maximumWaiting)); "
+                    + "send fewer requests or increase maximumWaiting")
         case .late(let expected): throw Self.lateError(expected, waiting.deadline, now)
         case .waits(let token):
             try await withTaskCancellationHandler {
                 try await waiting.turn.value.get()
             } onCancel: {
-                // An admitted request is in flight, and ends as such.
+                // A request that was already admitted is in flight, and ends like any other.
                 guard update(key, clock.now, { $0.remove(token, waiting.priority) }) else { return }
                 waiting.turn.set(.failure(CancellationError()))
             }
@@ -195,9 +198,9 @@ extension Interceptor where Self == ConcurrencyLimiter {
     /// - Parameters:
     ///   - limit: The number of concurrent requests per key.
     ///   - maximumWaiting: The maximum number of waiting requests per key. Defaults to 1,000.
-    ///   - isOverload: Returns whether a result indicates that the server is overloaded. Defaults
-    ///     to the results that ``ConcurrencyLimiter`` lists.
-    ///   - key: Returns the key of a request. Defaults to the origin of the URL.
+    ///   - isOverload: A closure that returns whether a result indicates that the server is
+    ///     overloaded. Defaults to the results that ``ConcurrencyLimiter`` lists.
+    ///   - key: A closure that returns the key of a request. Defaults to the origin of the URL.
     public static func concurrencyLimit(
         _ limit: ConcurrencyLimit, maximumWaiting: Int = 1_000,
         isOverload: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
@@ -208,13 +211,13 @@ extension Interceptor where Self == ConcurrencyLimiter {
 }
 
 extension Timeline.Kind {
-    /// A change of the limit of a ``ConcurrencyLimiter``, after the end of a request.
+    /// A change of a limit, after the end of a request.
     public static let concurrencyLimit = Timeline.Kind("limit")
 }
 
 extension WebServiceError.Code {
-    /// A request that was not sent because too many requests are already waiting for a
-    /// ``ConcurrencyLimiter``: either ``ConcurrencyLimiter/maximumWaiting``, or so many that the
-    /// response is expected after the deadline.
+    /// A request that was not sent because of the limit of a ``ConcurrencyLimiter``: either
+    /// ``ConcurrencyLimiter/maximumWaiting`` requests are already waiting, or the response is
+    /// expected after the deadline.
     public static let concurrencyLimitExceeded = WebServiceError.Code("concurrencyLimitExceeded")
 }

@@ -15,24 +15,26 @@ import FoundationNetworking
 /// if nothing of the exchange was sent. After an earlier attempt or a redirect, it applies to
 /// requests with an idempotent method (RFC 9110, section 9.2.2) or an `Idempotency-Key`, because a
 /// server may have processed the request. Otherwise, and when ``limit`` has passed, the request
-/// fails with the error of the transport.
+/// fails with the transport error.
 ///
-/// By default, the device has a network if the routing table of the system contains a route to the
-/// host or, for a host name, to a public address. Nothing is sent to determine this, so a route
-/// does not imply that the host, the name server or the internet can be reached. Linux offers no
-/// better source. `isConnected` can provide another source.
+/// By default, the device is considered to have a network if the routing table of the system
+/// contains a route to the host or, for a host name, to a public address. Nothing is sent to
+/// determine this, so a route does not imply that the host, the name server or the internet can be
+/// reached. Linux offers no better source. `isConnected` can provide another source.
 ///
 /// The routing table is read when a request fails, then after 0.25 seconds, and after pauses that
 /// double up to 4 seconds. Waiting counts toward the `Request.Options.deadline`, and ends before
-/// the deadline with the error of the transport. It stops immediately when the task is cancelled,
-/// and is recorded in the task's `Timeline`. A body that can be read only once is not sent again.
+/// the deadline with the transport error. It stops immediately when the task is cancelled, and is
+/// recorded in the task's `Timeline`. A body that can be read only once is sent again only if no part
+/// of the body has been read.
 ///
-/// A retry policy after this interceptor begins again after a wait: all attempts of the policy may
-/// fail while there is no network. A retry policy before it counts the waits of an attempt toward
-/// its budget. In both orders, ``limit`` applies to the whole exchange.
+/// A retry policy that follows this interceptor starts over after each wait, because all attempts
+/// of the policy may have failed while there was no network. A retry policy that precedes this
+/// interceptor counts the waits of an attempt toward its budget. In both orders, ``limit`` applies
+/// to the whole exchange.
 ///
-/// An `Outbox` of the service uses the same source: if a request has failed for lack of a network,
-/// its entries are sent as soon as there is one.
+/// An `Outbox` of the service uses the same source. If a request has failed for lack of a network,
+/// the outbox sends its entries as soon as there is one.
 public struct ConnectivityWait: Interceptor {
     /// The maximum total duration of the waits of one exchange.
     public let limit: Duration
@@ -44,13 +46,13 @@ public struct ConnectivityWait: Interceptor {
         .notConnectedToInternet, .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost,
     ]
 
-    /// Creates an interceptor.
+    /// Creates an interceptor that waits for a network.
     ///
     /// - Parameters:
     ///   - limit: The maximum total duration of the waits of one exchange. Defaults to 60 seconds.
-    ///   - isConnected: Returns whether the device has a network for a host: a name, or an address
-    ///     without brackets. Called in the background; it must not block. Defaults to `nil`: the
-    ///     routing table.
+    ///   - isConnected: A closure that returns whether the device has a network for a host: a name,
+    ///     or an address without brackets. It is called in the background and must not block.
+    ///     Defaults to `nil`: the routing table is used.
     public init(within limit: Duration = .seconds(60), isConnected: (@Sendable (_ host: String) -> Bool)? = nil) {
         self.limit = limit
         self.isConnected = isConnected ?? NetworkRoute.exists
@@ -72,8 +74,8 @@ public struct ConnectivityWait: Interceptor {
 
     /// Waits until there is a network.
     ///
-    /// - Returns: `false` if there was one from the start, the request must not be sent again, or
-    ///   the limit or the deadline leaves no time.
+    /// - Returns: `false` if there was a network from the start, the request must not be sent
+    ///   again, or the limit or the deadline leaves no time.
     private func waits(toRepeat request: Request, _ next: Next) async throws -> Bool {
         guard let host = request.url.flatMap(Origin.init)?.host, request.canSendBody,
             request.template?.httpBodyStream == nil, !isConnected(to: host)
@@ -117,8 +119,8 @@ extension Interceptor where Self == ConnectivityWait {
     ///
     /// - Parameters:
     ///   - limit: The maximum total duration of the waits of one exchange. Defaults to 60 seconds.
-    ///   - isConnected: Returns whether the device has a network for a host. Defaults to `nil`: the
-    ///     routing table.
+    ///   - isConnected: A closure that returns whether the device has a network for a host.
+    ///     Defaults to `nil`: the routing table.
     public static func waitForConnectivity(
         within limit: Duration = .seconds(60), isConnected: (@Sendable (_ host: String) -> Bool)? = nil
     ) -> ConnectivityWait {

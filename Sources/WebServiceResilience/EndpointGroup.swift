@@ -10,16 +10,16 @@ public import WebServiceCore
 /// An endpoint is an origin that replaces the origin of the service's base URL; the path and the
 /// query are not changed. Requests to other origins are not changed either.
 /// - Without weights, requests are sent to the first endpoint that is available. With weights, each
-///   request is sent to a random endpoint: to one with weight 3 three times as often as to one with
-///   weight 1, and to one with weight 0 only if no other endpoint is available that the request has
-///   not used.
+///   request is sent to a random endpoint. An endpoint with weight 3 receives three times as many
+///   requests as one with weight 1. An endpoint with weight 0 receives a request only if the
+///   request has already been sent to every other available endpoint.
 /// - A retry of a request, and the second request of a ``Hedging``, is sent to an endpoint that the
-///   request has not used, as long as there is one. A retry policy also retries a POST if nothing
-///   of it was sent, for example because an endpoint refused the connection.
+///   request has not used, if one is available. A retry policy also retries a POST if nothing of it
+///   was sent, for example because an endpoint refused the connection.
 /// - After ``maximumFailures`` consecutive failures, an endpoint is skipped for ``skipDuration``.
-///   The next request is then a trial: if it succeeds, the endpoint is available again. If no
-///   endpoint is available, requests are sent as if all were. Failures are those of a
-///   ``CircuitBreaker``, unless `isFailure` specifies otherwise.
+///   The next request is then a trial. If the trial succeeds, the endpoint is available again. If
+///   no endpoint is available, requests are sent as if all endpoints were available. Failures are
+///   those of a ``CircuitBreaker``, unless `isFailure` specifies otherwise.
 ///
 /// Each request to an endpoint other than the first one in the list, and each change of an
 /// endpoint's availability, is recorded in the task's `Timeline`.
@@ -46,15 +46,16 @@ public final class EndpointGroup: Interceptor {
     /// Creates a group whose endpoints are all available.
     ///
     /// - Parameters:
-    ///   - origins: The origins of the endpoints. If there is none, requests are not changed.
+    ///   - origins: The origins of the endpoints. If the array is empty, requests are not changed.
     ///   - weights: The weights of the endpoints, in the same order. A missing weight counts as 1,
-    ///     a negative one as 0. Defaults to `nil`: the first available endpoint is used.
+    ///     and a negative weight as 0. Defaults to `nil`: the first available endpoint is used.
     ///   - maximumFailures: The number of consecutive failures after which an endpoint is skipped.
     ///     Values below 1 count as 1. Defaults to 3, because a single failure may be caused by the
     ///     request.
     ///   - skipDuration: The duration for which an endpoint is skipped. Defaults to 10 seconds.
-    ///   - isFailure: Returns whether a result is a failure of the endpoint. Called once per
-    ///     attempt, in the background. Defaults to the failures that ``CircuitBreaker`` lists.
+    ///   - isFailure: A closure that returns whether a result is a failure of the endpoint. It is
+    ///     called at most once per attempt, in the background. Defaults to the failures that
+    ///     ``CircuitBreaker`` lists.
     public init(
         _ origins: [Origin], weights: [Double]? = nil, maximumFailures: Int = 3,
         skipDuration: Duration = .seconds(10),
@@ -148,7 +149,7 @@ private final class UsedEndpoints: Sendable {
 }
 
 extension URL {
-    /// Returns the URL with another origin. The URL has an origin.
+    /// Returns the URL with another origin. The URL must have an origin.
     fileprivate func replacingOrigin(by origin: Origin) -> URL? {
         let text = absoluteString.utf8
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return nil }
@@ -169,8 +170,8 @@ extension Interceptor where Self == EndpointGroup {
     ///   - maximumFailures: The number of consecutive failures after which an endpoint is skipped.
     ///     Defaults to 3.
     ///   - skipDuration: The duration for which an endpoint is skipped. Defaults to 10 seconds.
-    ///   - isFailure: Returns whether a result is a failure of the endpoint. Defaults to the
-    ///     failures that ``CircuitBreaker`` lists.
+    ///   - isFailure: A closure that returns whether a result is a failure of the endpoint.
+    ///     Defaults to the failures that ``CircuitBreaker`` lists.
     public static func endpoints(
         _ origins: [Origin], weights: [Double]? = nil, maximumFailures: Int = 3,
         skipDuration: Duration = .seconds(10),

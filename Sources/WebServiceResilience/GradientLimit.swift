@@ -2,13 +2,15 @@
 ///
 /// The formula is that of Gradient2 in Netflix's concurrency-limits. Four rules differ, because
 /// Gradient2 does not settle while there are always more requests than the limit:
-/// - The long-term round-trip time is measured without a queue. Otherwise, it approaches that of a
-///   full queue, and the limit grows without end. After a number of windows, the limit is lowered
-///   for a few windows, so that the queue empties.
-/// - The ratio may exceed 1. A ratio of at most 1 turns random variation of the round-trip time
-///   into a lower limit.
-/// - A ratio is that of a window of requests, since a single round-trip time is hardly evidence.
-/// - The growth accelerates, since otherwise a limit that is half of the capacity takes too long.
+/// - The long-term round-trip time is measured without a queue. Otherwise, it would approach the
+///   round-trip time of a full queue, and the limit would grow endlessly. After a number of
+///   windows, the limit is lowered for a few windows, so that the queue empties.
+/// - The ratio may exceed 1. If it could not, random variation of the round-trip time would lower
+///   the limit.
+/// - The ratio is computed for a window of requests, because a single round-trip time is not
+///   reliable evidence.
+/// - The growth accelerates, because otherwise a limit of half the capacity would take too long to
+///   reach the capacity.
 ///
 /// At first, the limit doubles with each round trip until it reaches the capacity (``LimitProbe``).
 /// A request without a response counts with twice its duration. If most requests have no response,
@@ -31,18 +33,18 @@ struct GradientLimit: LimitAlgorithm {
     /// The part of the limit that applies during a measurement. The queue is empty if the limit is
     /// at most a third above the capacity of the server; a higher limit decreases in each cycle.
     static let measuredPart = 0.75
-    /// The number of measured windows that the long-term round-trip time is an average of.
+    /// The number of measured windows over which the long-term round-trip time is averaged.
     static let memory = 120
     /// The number of windows in which a limit that is too low may double.
     static let settling = 12
     /// The number of requests without a response that lowers a small limit.
     static let minimumMissing = 10
-    /// The range of the ratio in one window, so that outliers have a limited effect.
+    /// The range of the ratio in one window, which limits the effect of outliers.
     static let ratios = 0.7...1.4
 
     private let parameters: Parameters
     private var value: Double
-    /// The growth at the beginning; `nil` when it has ended.
+    /// The initial growth; `nil` after it has ended.
     private var probe: LimitProbe?
     private var recovery = OverloadRecovery()
     /// The number of the window in its cycle. The first windows of the changes and of the
@@ -53,9 +55,9 @@ struct GradientLimit: LimitAlgorithm {
     private var measured = 0
     /// The number of consecutive changes without evidence of a queue.
     private var growths = 0
-    /// The number of windows since the growth at the beginning.
+    /// The number of windows since the initial growth.
     private var windows = 0
-    /// The number by which requests without a response have exceeded those with one.
+    /// The number by which requests without a response exceed those with a response.
     private var missing = 0
 
     /// - Parameter probes: Whether the limit doubles at first.
@@ -135,7 +137,7 @@ struct GradientLimit: LimitAlgorithm {
         value = (value + parameters.smoothing * (target - value)).clamped(to: parameters.bounds)
     }
 
-    /// The weights of the first windows increase, so that those of a wrong initial limit lose
+    /// The weights of the first windows increase, so that windows with a wrong initial limit lose
     /// their effect.
     private mutating func measure() {
         measured = min(measured + 1, Self.memory)

@@ -12,30 +12,31 @@ import FoundationNetworking
 /// service.interceptors = [.retry(), .hedging()]
 /// ```
 /// Most servers respond slowly to a few requests even if they are not overloaded, for example
-/// because of a garbage collection, a lost packet or a busy disk. A second request is rarely
-/// delayed for the same reason.
+/// because of garbage collection, a lost packet or a busy disk. A second request is rarely delayed
+/// for the same reason.
 /// - The second request is sent after ``delay``. By default, this is the time within which 96 % of
 ///   the last 1,000 responses to requests with the same key have arrived. The key defaults to the
 ///   origin of the URL. No second request is sent before 100 responses have been measured.
 /// - The response that arrives first is returned, and the other requests are cancelled. A failure
-///   is not returned as long as another request is in flight. If all fail, the result is that of
-///   the first one. Unless `isFailure` specifies otherwise, failures are all errors and the
+///   is not returned while another request is in flight. If all requests fail, the result is that
+///   of the first one. Unless `isFailure` specifies otherwise, failures are all errors and the
 ///   statuses of `RetryPolicy.defaultStatuses`.
-/// - With ``maximumHedges``, further requests follow, each ``delay`` after the one before it. With
-///   ``hedgesFailures``, the next one is sent as soon as one in flight fails with a response or
-///   with a transport error of `RetryPolicy.defaultErrorCodes`. This does not apply to a response
-///   with `Retry-After`, because the server requests a pause. Without this option, a request that
-///   fails before a second one was sent is left to a retry policy.
-/// - Each further request takes a token of ``budget``. If no token is left, it is not sent. By
-///   default, at most 5 % of the requests are sent a second time in the long term.
+/// - If ``maximumHedges`` is greater than 1, further requests follow, each of them ``delay`` after
+///   the one before it. With ``hedgesFailures``, the next request is sent as soon as a request in
+///   flight fails with a response or with a transport error of `RetryPolicy.defaultErrorCodes`.
+///   This does not apply to a response with `Retry-After`, because the server requests a pause.
+///   Without this option, a request that fails before a second one was sent is left to a retry
+///   policy.
+/// - Each further request takes a token from ``budget``. If no token is left, the request is not
+///   sent. By default, at most 5 % of the requests are sent a second time in the long term.
 /// - Only requests with an idempotent method (RFC 9110, section 9.2.2) and a body that can be read
 ///   twice are sent a second time, because a server may process both requests. The handshake of a
 ///   WebSocket is never sent twice.
-/// - A streamed response has arrived when its head has arrived.
+/// - A streamed response counts as arrived when its head has arrived.
 ///
-/// The second request passes through the interceptors that follow. Observers receive its events as
-/// those of a separate exchange, whose parent is the exchange of the first request. The task's
-/// timeline contains both requests and each decision.
+/// The second request passes through the interceptors that follow. Observers receive the events of
+/// the second request as those of a separate exchange, whose parent is the exchange of the first
+/// request. The task's timeline contains both requests and each decision.
 ///
 /// In the list of interceptors, place a hedging interceptor after a retry policy and a
 /// ``ConnectivityWait``, so that a pause does not count as a late response. Place it before
@@ -58,7 +59,7 @@ public final class Hedging: Interceptor {
     public let delay: Delay
     /// The maximum number of requests that are sent in addition to the first one.
     public let maximumHedges: Int
-    /// A Boolean value that indicates whether a failure is followed by the next request at once.
+    /// Whether the next request is sent immediately after a failure.
     public let hedgesFailures: Bool
     /// The limit for second requests.
     public let budget: RetryPolicy.Budget
@@ -75,15 +76,15 @@ public final class Hedging: Interceptor {
     ///     budget, so that tokens are left when more responses are late for a while.
     ///   - maximumHedges: The maximum number of requests in addition to the first one, from 1 to
     ///     100. Defaults to 1.
-    ///   - hedgesFailures: Whether a failure is followed by the next request at once, instead of
+    ///   - hedgesFailures: Whether the next request is sent immediately after a failure, instead of
     ///     after the delay. Defaults to `false`.
     ///   - budget: The limit for second requests. Defaults to `nil`: 5 % of the requests, and at
     ///     most 10 requests in succession.
-    ///   - isFailure: Returns whether another request may still provide a better result. Called
-    ///     once for each request that is sent, in the background. Defaults to the failures that
-    ///     ``Hedging`` lists.
-    ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
-    ///     to the origin of the URL.
+    ///   - isFailure: A closure that returns whether another request may still provide a better
+    ///     result. It is called at most once for each request that is sent, in the background.
+    ///     Defaults to the failures that ``Hedging`` lists.
+    ///   - key: A closure that returns the key of a request. It is called at most once per attempt,
+    ///     in the background. Defaults to the origin of the URL.
     public init(
         after delay: Delay = .percentile(0.96), maximumHedges: Int = 1, hedgesFailures: Bool = false,
         budget: RetryPolicy.Budget? = nil,
@@ -125,7 +126,7 @@ public final class Hedging: Interceptor {
         budget.recordRequest()
         let (race, clock) = (Race(), next.clock)
         race.run(by: clock) { [self] in end(race, nil, await next.result(of: request)) }
-        // Not a callback of the clock, because the requests need the task-local values.
+        // This is not a callback of the clock, because the requests need the task-local values.
         race.run(by: clock) { [self] in await hedge(race, request, after: delay, next) }
         let (winner, result) = await withTaskCancellationHandler {
             await race.winner.value
@@ -202,7 +203,7 @@ extension Request {
     }
 }
 
-/// The state of concurrent requests. The result is that of the first one to succeed.
+/// The state of concurrent requests. The result is that of the first request to succeed.
 private final class Race: Sendable {
     /// A request that was sent in addition to the first one, which has number 1.
     struct Hedge: Sendable {
@@ -236,7 +237,7 @@ private final class Race: Sendable {
         var firstFailure: Result<Response, any Error>?
         /// The turn of the next request; `nil` if none follows, or if it is about to be sent.
         var turn: Once<Cause>?
-        /// A Boolean value that indicates whether the next request is already in flight.
+        /// Whether the next request is already in flight.
         var isNextCounted = false
         var isDecided = false
         var work: [Task<Void, Never>] = []
@@ -259,7 +260,7 @@ private final class Race: Sendable {
 
     init() { state = Mutex(State(turn: firstTurn)) }
 
-    /// Runs work in a Swift task that is cancelled at the end.
+    /// Runs work in a Swift task, which ``end()`` cancels.
     func run(by clock: TaskClock, _ body: @escaping @Sendable () async -> Void) {
         let work = Task(executorPreference: clock.executor, operation: body)
         let isOver = state.withLock { state in
@@ -282,7 +283,7 @@ private final class Race: Sendable {
         }
     }
 
-    /// Ends the sending of further requests, including the one that has begun.
+    /// Stops sending further requests, including the one that has begun.
     func withdraw() {
         let failure = state.withLock { state in
             state.turn = nil
@@ -291,9 +292,9 @@ private final class Race: Sendable {
         if let failure { winner.set((nil, failure)) }
     }
 
-    /// Ends a request.
+    /// Processes the result of a request.
     ///
-    /// - Parameter beginsNext: Whether a failure is followed by the next request at once.
+    /// - Parameter beginsNext: Whether the next request is sent immediately after a failure.
     func end(_ hedge: Hedge?, _ result: Result<Response, any Error>, isFailure: Bool, beginsNext: Bool) {
         let (decision, turn) = state.withLock { state -> ((Hedge?, Result<Response, any Error>)?, Once<Cause>?) in
             guard !state.isDecided else { return (nil, nil) }
@@ -338,13 +339,13 @@ extension Interceptor where Self == Hedging {
     ///     percentile of the response times.
     ///   - maximumHedges: The maximum number of requests in addition to the first one. Defaults to
     ///     1.
-    ///   - hedgesFailures: Whether a failure is followed by the next request at once. Defaults to
-    ///     `false`.
+    ///   - hedgesFailures: Whether the next request is sent immediately after a failure. Defaults
+    ///     to `false`.
     ///   - budget: The limit for second requests. Defaults to `nil`: 5 % of the requests, and at
     ///     most 10 requests in succession.
-    ///   - isFailure: Returns whether another request may still provide a better result. Defaults
-    ///     to the failures that ``Hedging`` lists.
-    ///   - key: Returns the key of a request. Defaults to the origin of the URL.
+    ///   - isFailure: A closure that returns whether another request may still provide a better
+    ///     result. Defaults to the failures that ``Hedging`` lists.
+    ///   - key: A closure that returns the key of a request. Defaults to the origin of the URL.
     public static func hedging(
         after delay: Hedging.Delay = .percentile(0.96), maximumHedges: Int = 1, hedgesFailures: Bool = false,
         budget: RetryPolicy.Budget? = nil,

@@ -7,29 +7,29 @@ public import WebServiceCore
 /// service.interceptors = [.idempotencyKey(), .retry()]
 /// ```
 /// A server that supports the field processes only one of several requests with the same key
-/// (draft-ietf-httpapi-idempotency-key-header-07). The key is a random UUID. An exchange has one
-/// key, which all of its requests have, regardless of what sends them again. A request that already
-/// has the field is not changed: a custom interceptor that sends several different requests in one
-/// exchange sets the field of each.
+/// (draft-ietf-httpapi-idempotency-key-header-07). The key is a random UUID. All requests of an
+/// exchange have the same key, regardless of which component sends them again. A request that
+/// already has the field is not changed. A custom interceptor that sends several different requests
+/// in one exchange must therefore set the field of each request.
 ///
-/// In the list of interceptors, place it before a `RetryPolicy`, which repeats a POST request only
-/// if it has a key or nothing of it was sent. In the other order, requests fail with
-/// `WebServiceError.Code.interceptorOrder`.
+/// In the list of interceptors, place this interceptor before a `RetryPolicy`, which by default
+/// repeats a POST request only if it has a key or nothing of it was sent. In the other order,
+/// requests fail with `WebServiceError.Code.interceptorOrder`.
 ///
 /// All members may be used from any thread.
 public struct IdempotencyKey: Interceptor {
     /// The methods whose requests receive a key.
     public let methods: Set<Request.Method>
-    /// A Boolean value that indicates whether the key is sent in quotation marks.
+    /// Whether the key is sent in quotation marks.
     public let isQuoted: Bool
 
-    /// Creates an interceptor.
+    /// Creates an interceptor that adds an `Idempotency-Key`.
     ///
     /// - Parameters:
-    ///   - methods: The methods whose requests receive a key. Defaults to POST and PATCH, the
-    ///     standard methods that are not idempotent.
+    ///   - methods: The methods whose requests receive a key. Defaults to POST and PATCH, which are
+    ///     not idempotent.
     ///   - isQuoted: Whether the key is sent in quotation marks, as the draft requires. Some
-    ///     services expect it without. Defaults to `true`.
+    ///     services expect the key without quotation marks. Defaults to `true`.
     public init(for methods: Set<Request.Method> = [.POST, .PATCH], isQuoted: Bool = true) {
         self.methods = methods
         self.isQuoted = isQuoted

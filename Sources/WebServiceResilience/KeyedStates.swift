@@ -6,7 +6,7 @@ struct KeyedStates<Value: Sendable>: Sendable {
 
     /// Changes a state, which is created if it does not exist.
     ///
-    /// - Parameter isIdle: Returns whether a state is equivalent to a new one.
+    /// - Parameter isIdle: A closure that returns whether a state may be removed.
     mutating func update<Result>(
         _ key: String, _ initial: @autoclosure () -> Value, isIdle: (Value) -> Bool, _ body: (inout Value) -> Result
     ) -> Result {

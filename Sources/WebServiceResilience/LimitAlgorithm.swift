@@ -1,13 +1,13 @@
 /// The state machine that determines a limit of concurrent requests.
 ///
-/// It has no lock and no clock: the limiter reports the end of each request to it.
+/// The state machine has no lock and no clock. The limiter reports the end of each request to it.
 protocol LimitAlgorithm: Sendable {
     /// The number of requests that may be in flight; at least 1.
     var limit: Int { get }
-    /// How the limit will develop, as far as it determines the waits.
+    /// The expected development of the limit, from which waits are estimated.
     var outlook: LimitOutlook { get }
 
-    /// Applies the end of a request.
+    /// Updates the limit after a request has ended.
     mutating func end(_ request: EndedRequest)
 }
 
@@ -44,15 +44,15 @@ struct EndedRequest: Sendable {
 
 /// The result of a request, as far as a limit depends on it.
 enum RequestOutcome: Sendable {
-    /// The server responded.
+    /// The server responded with a status below 500.
     case success
     /// The server states that it is overloaded.
     case overload
-    /// The attempt has timed out: a response would have taken longer.
+    /// The attempt has timed out, so a response would have taken longer.
     case timeout
-    /// The deadline of the request has passed: a response would have taken longer.
+    /// The deadline of the request has passed, so a response would have taken longer.
     case late
-    /// None of these, such as a failure of the server or a cancellation. The duration of the
+    /// Any other result, such as a failure of the server or a cancellation. The duration of the
     /// request has no significance.
     case neither
 }
@@ -93,16 +93,16 @@ struct AIMDLimit: LimitAlgorithm {
 
 /// The period after an overload in which a limit does not change.
 ///
-/// It ends with the requests that were in flight when the limit was lowered: their results belong
-/// to the earlier limit.
+/// The period ends when as many requests have ended as were still in flight when the limit was
+/// lowered, because their results belong to the earlier limit.
 struct OverloadRecovery: Sendable {
     private var remaining = 0
 
     mutating func begin(inFlight: Int) { remaining = max(inFlight - 1, 0) }
 
-    /// Applies the end of a request.
+    /// Counts a request that has ended.
     ///
-    /// - Returns: Whether its result counts.
+    /// - Returns: Whether the result of the request counts.
     mutating func endsRequest() -> Bool {
         guard remaining > 0 else { return true }
         remaining -= 1

@@ -1,13 +1,13 @@
 /// The growth of a limit until it reaches the capacity of the server.
 ///
-/// The limit grows by one with each success, so that it doubles with each round trip, like the slow
+/// The limit grows by one with each success, so it doubles with each round trip, as in the slow
 /// start of TCP (RFC 5681, section 3.1). If the throughput hardly grows while the limit doubles,
-/// the server may be at its capacity. An experiment decides: the limit is lowered to at most half.
-/// If the throughput remains the same, requests were waiting in the server, and the probe ends.
-/// Otherwise, the limit grows again.
+/// the server may be at its capacity. An experiment then follows, in which the limit is lowered to
+/// at most half. If the throughput remains the same, requests were waiting in the server, and the
+/// probe ends. Otherwise, the limit grows again.
 ///
-/// The evidence is the throughput, since the round-trip times of a growing number of requests are
-/// not those of the server: the responses that arrive first are the fast ones.
+/// The throughput is the evidence, because the round-trip times of a growing number of requests do
+/// not represent the server. The responses that arrive first are the fast ones.
 struct LimitProbe: Sendable {
     enum Step: Equatable {
         case none
@@ -19,14 +19,14 @@ struct LimitProbe: Sendable {
 
     /// The minimum number of responses in a window.
     static let minimumSamples = 20
-    /// The growth of the throughput, as a factor, that shows that the capacity is not reached. It
-    /// is 2 without random variation.
+    /// The growth of the throughput, as a factor, that shows that the capacity is not reached.
+    /// Without random variation, the factor is 2.
     static let minimumGrowth = 1.3
     /// The increase of the round-trip time, as a factor, that shows a queue if the callers do not
     /// reach the limit.
     static let slowdown = 1.5
     /// The limit of the experiment, relative to the capacity that the throughput indicates. The
-    /// first measurement of a ``GradientLimit`` uses three quarters of it.
+    /// first measurement of a ``GradientLimit`` uses three quarters of this limit.
     static let tolerance = 4.0 / 3
 
     let bounds: ClosedRange<Double>
@@ -35,16 +35,17 @@ struct LimitProbe: Sendable {
     private var start: UInt64?
     /// Whether the limit was always reached in the current window.
     private var isFull = true
-    /// The number of responses in the current window.
+    /// The number of responses after which the current window ends.
     private var target: Int
     /// The number of windows since the limit began to grow.
     private var windows = 0
     /// The responses per nanosecond in the last window.
     private var throughput = 0.0
     private var lastRoundTrip = 0.0
-    /// The lowest mean of a window, in nanoseconds; `nil` before the first window.
+    /// The lowest mean of a window in which the limit was always reached, in nanoseconds; `nil`
+    /// before the first such window.
     private var lowestRoundTrip: Double?
-    /// The throughput and the limit before the experiment; `nil` without one.
+    /// The throughput and the limit before the experiment; `nil` if there is none.
     private var suspect: (throughput: Double, limit: Double)?
 
     init(initial: Int, bounds: ClosedRange<Double>) {
@@ -59,15 +60,14 @@ struct LimitProbe: Sendable {
         windows < 2 || suspect != nil ? .unknown : .doubling(roundTrip: lastRoundTrip, maximum: bounds.upperBound)
     }
 
-    /// Begins a new window, because the limit was not in use or the requests belong to an earlier
-    /// limit.
+    /// Begins a new window.
     mutating func restart(at instant: UInt64) {
         samples = Samples()
         start = instant
         isFull = true
     }
 
-    /// Applies the end of a request while most of the limit is in use.
+    /// Updates the limit after a request that has ended while most of the limit is in use.
     mutating func end(_ request: EndedRequest) -> Step {
         if start == nil { start = request.instant - min(request.roundTrip, request.instant) }
         samples.add(request.roundTrip, request.inFlight)
@@ -110,8 +110,8 @@ struct LimitProbe: Sendable {
         return .lowered
     }
 
-    /// Ends a window in which the callers did not always reach the limit. It therefore does not
-    /// grow, and only longer round-trip times show that requests wait in the server.
+    /// Ends a window in which the callers did not always reach the limit. The limit therefore does
+    /// not grow, and only longer round-trip times show that requests wait in the server.
     private mutating func endPartialWindow(_ current: Double) -> Step {
         guard let lowestRoundTrip, suspect == nil, samples.mean > Self.slowdown * lowestRoundTrip else { return .none }
         value = min(Self.tolerance * current * lowestRoundTrip, value).clamped(to: bounds)

@@ -5,16 +5,16 @@ enum NetworkRoute {
     /// Returns whether the system has a route to a host: a name, or an address without brackets.
     /// Nothing is sent.
     ///
-    /// A host name cannot be resolved without a request. For a name, the result is whether there is
-    /// a route to any public address; for `localhost`, it is `true`.
+    /// A host name cannot be resolved without a request. For a name, the method returns whether
+    /// there is a route to any public address. For `localhost`, it returns `true`.
     static func exists(to host: String) -> Bool {
         if let isRoute = ipv4(host) ?? ipv6(host) { return isRoute }
         // Addresses for documentation (RFC 5737, RFC 3849) are not local to any network.
         return host == "localhost" || ipv4("192.0.2.1") == true || ipv6("2001:db8::1") == true
     }
 
-    /// Returns whether the system has a route to an IPv4 address, or `nil` if the string is no such
-    /// address.
+    /// Returns whether the system has a route to an IPv4 address, or `nil` if the string is not
+    /// such an address.
     private static func ipv4(_ host: String) -> Bool? {
         var address = sockaddr_in()
         guard inet_pton(AF_INET, host, &address.sin_addr) == 1 else { return nil }

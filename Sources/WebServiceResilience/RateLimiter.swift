@@ -14,7 +14,7 @@ public import WebServiceCore
 ///   `Request.Options.deadline` of a request, and is recorded in the task's `Timeline`.
 /// - If ``maximumWaiting`` requests of a key are already waiting, the next one fails immediately
 ///   with `WebServiceError.Code.rateLimitExceeded`. A request that would have to wait until its
-///   deadline also fails. If it is a retry, the result is that of the last attempt.
+///   deadline also fails. If the request is a retry, the result is that of the last attempt.
 /// - A `Retry-After` (RFC 9110, section 10.2.3) in a response with status 429 or 503 delays all
 ///   requests with the same key by that duration, for at most six hours.
 ///
@@ -25,7 +25,7 @@ public import WebServiceCore
 /// ```
 /// - A response with `RateLimit: "default";r=50;t=30` permits 50 requests in the next 30 seconds.
 ///   Requests in flight count toward the limit, because the server may not have counted them yet.
-///   With several policies, the strictest one applies.
+///   If there are several policies, the strictest one applies.
 /// - After these 30 seconds, one request per second is sent until a response states a new limit or
 ///   does not contain the field. If the server refuses the first of these requests because it
 ///   rounds the seconds down, one second is added to all later durations.
@@ -34,8 +34,7 @@ public import WebServiceCore
 ///   policies are stored for each key. Each partition key (`pk`) of a policy counts as a separate
 ///   policy, and all of them apply to each request. If the server has a separate quota for each
 ///   user or resource, return a separate key for each in `by:`.
-/// - After ``maximumPause``, the next request is sent, regardless of the duration that the server
-///   stated.
+/// - After ``maximumPause``, the next request is sent, regardless of `t`.
 ///
 /// If a limiter follows a retry policy in the list of interceptors, each attempt takes a token; if
 /// it precedes the retry policy, each exchange does. Redirects take no token. Services that share
@@ -49,7 +48,7 @@ public final class RateLimiter: Interceptor {
     public let burst: Int
     /// The maximum number of waiting requests per key.
     public let maximumWaiting: Int
-    /// A Boolean value that indicates whether the field `RateLimit` of responses applies.
+    /// Whether the field `RateLimit` of responses applies.
     public let followsServer: Bool
     /// The maximum duration by which one response with `RateLimit` delays requests.
     public let maximumPause: Duration
@@ -69,8 +68,8 @@ public final class RateLimiter: Interceptor {
     ///   - followsServer: Whether the field `RateLimit` of responses applies. Defaults to `false`.
     ///   - maximumPause: The maximum duration by which one response with `RateLimit` delays
     ///     requests. Defaults to 10 minutes.
-    ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
-    ///     to the origin of the URL.
+    ///   - key: A closure that returns the key of a request. It is called at most once per attempt,
+    ///     in the background. Defaults to the origin of the URL.
     public init(
         _ requests: Int, per period: Duration = .seconds(1), burst: Int? = nil, maximumWaiting: Int = 1_000,
         followsServer: Bool = false, maximumPause: Duration = .seconds(600),
@@ -157,8 +156,8 @@ public final class RateLimiter: Interceptor {
         case .full:
             throw WebServiceError(
                 .rateLimitExceeded,
-                "\(maximumWaiting) requests are already waiting for the rate limit; send fewer or increase "
-                    + "maximumWaiting", underlying: RateLimitRefusal())
+                "the queue of the rate limit is full (maximumWaiting: \(maximumWaiting)); send fewer requests or "
+                    + "increase maximumWaiting", underlying: RateLimitRefusal())
         case .late(let delay): throw Self.late(by: delay, timeLeft)
         case .waits(let entered): turn = entered
         }
@@ -189,8 +188,8 @@ public final class RateLimiter: Interceptor {
     private static func late(by delay: Duration, _ timeLeft: Duration) -> WebServiceError {
         WebServiceError(
             .rateLimitExceeded,
-            "the request would wait \(delay) for the rate limit, and \(timeLeft) are left until its deadline; send "
-                + "fewer requests or set a longer deadline", underlying: RateLimitRefusal())
+            "the request would wait \(delay) for the rate limit, but only \(timeLeft) are left until its deadline; "
+                + "send fewer requests or set a longer deadline", underlying: RateLimitRefusal())
     }
 
     private func leave(_ turn: Turns.Turn, _ key: String, _ clock: TaskClock) {
@@ -210,7 +209,8 @@ private struct RateLimitRefusal: Refusal {}
 /// What a request waited for.
 private enum Reason { case none, limiter, server }
 
-/// The token bucket of a key, and its waiting requests. The first one waits for the next token.
+/// The token bucket of a key, and its waiting requests. The first waiting request waits for the
+/// next token.
 private struct Lane: Sendable {
     enum Entrance {
         case sent
@@ -228,7 +228,7 @@ private struct Lane: Sendable {
         var isForServer: Bool
         /// Set when the wait may have become shorter. `nil` if the wait cannot become shorter.
         var change: Once<Void>?
-        /// A Boolean value that indicates whether a request in flight may end the wait.
+        /// Whether a request in flight may end the wait.
         var mayShorten: Bool
     }
 
@@ -261,7 +261,7 @@ private struct Lane: Sendable {
         return .waits(waiting.enter())
     }
 
-    /// Takes a token.
+    /// Takes a token if one is available.
     ///
     /// - Returns: The wait for a token, or `nil` if one was taken.
     mutating func takeToken(at now: UInt64) -> Wait? {
@@ -279,8 +279,9 @@ private struct Lane: Sendable {
         return nil
     }
 
-    /// Returns the minimum duration until the bucket has a token for the request after a number of
-    /// waiting ones, regardless of the server's limits; `nil` if it has one now.
+    /// Returns the minimum duration until the bucket has a token for the request that follows a
+    /// number of waiting requests, regardless of the server's limits; `nil` if the bucket has such
+    /// a token now.
     private func limiterDelay(at now: UInt64, after count: Int = 0) -> Duration? {
         let (wait, overflows) = interval.multipliedReportingOverflow(by: UInt64(count))
         let (sum, isTooLate) = max(fullAt, now).addingReportingOverflow(wait)
@@ -291,7 +292,7 @@ private struct Lane: Sendable {
 }
 
 extension Request {
-    /// The origin of the URL; empty without one.
+    /// The origin of the URL; an empty string if there is none.
     var originKey: String { url.flatMap(Origin.init)?.description ?? "" }
 }
 
@@ -307,7 +308,7 @@ extension Interceptor where Self == RateLimiter {
     ///   - followsServer: Whether the field `RateLimit` of responses applies. Defaults to `false`.
     ///   - maximumPause: The maximum duration by which one response with `RateLimit` delays
     ///     requests. Defaults to 10 minutes.
-    ///   - key: Returns the key of a request. Defaults to the origin of the URL.
+    ///   - key: A closure that returns the key of a request. Defaults to the origin of the URL.
     public static func rateLimit(
         _ requests: Int, per period: Duration = .seconds(1), burst: Int? = nil, maximumWaiting: Int = 1_000,
         followsServer: Bool = false, maximumPause: Duration = .seconds(600),
@@ -322,13 +323,13 @@ extension Interceptor where Self == RateLimiter {
 extension Interceptor where Self == RateLimiter {
     /// Returns a limiter that sends as many requests to each origin as the server permits with the
     /// field `RateLimit`; see ``RateLimiter``. Requests to servers that do not send the field are
-    /// not limited.
+    /// delayed only by `Retry-After`.
     ///
     /// - Parameters:
     ///   - maximumPause: The maximum duration by which one response delays requests. Defaults to 10
     ///     minutes.
     ///   - maximumWaiting: The maximum number of waiting requests per key. Defaults to 1,000.
-    ///   - key: Returns the key of a request. Defaults to the origin of the URL.
+    ///   - key: A closure that returns the key of a request. Defaults to the origin of the URL.
     public static func serverRateLimit(
         maximumPause: Duration = .seconds(600), maximumWaiting: Int = 1_000,
         by key: (@Sendable (_ request: Request) -> String)? = nil
@@ -344,7 +345,7 @@ extension Timeline.Kind {
 }
 
 extension ServiceLimit {
-    /// A description of the limit for the timeline.
+    /// Returns a description of the limit for the timeline.
     fileprivate func text(atMost maximumPause: Duration) -> String {
         let pause = min(reset, maximumPause)
         let bound = reset > maximumPause ? " at most" : ""
@@ -354,6 +355,6 @@ extension ServiceLimit {
 
 extension WebServiceError.Code {
     /// A request that was not sent because too many requests are already waiting for a
-    /// ``RateLimiter``.
+    /// ``RateLimiter``, or because it would have to wait until its deadline.
     public static let rateLimitExceeded = WebServiceError.Code("rateLimitExceeded")
 }

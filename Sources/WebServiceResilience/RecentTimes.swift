@@ -1,7 +1,7 @@
 /// The response times of the last requests, and a quantile of them.
 struct RecentTimes: Sendable {
-    /// The number of times that are kept: of 2 % slow responses among them, at most 4 % are slow
-    /// with a probability of 99.99 %.
+    /// The number of times that are stored. If 2 % of all responses are slow, at most 4 % of the
+    /// stored ones are slow with a probability of 99.99 %.
     private static let capacity = 1_000
     /// The number of times before the first quantile.
     static let minimum = 100
@@ -13,7 +13,7 @@ struct RecentTimes: Sendable {
     private var count = 0
     /// The quantile, in nanoseconds; `nil` if there are too few times.
     private(set) var value: UInt64?
-    /// The instant of the last time.
+    /// The instant at which the last time was added.
     private(set) var latest: UInt64 = 0
 
     /// - Parameter quantile: The share of times that are below the quantile, from 0 to 1.

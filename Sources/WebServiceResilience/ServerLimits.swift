@@ -14,7 +14,7 @@ struct ServiceLimit: Hashable {
     var policy: Policy
     /// The number of requests that remain.
     var remaining: Int
-    /// The duration until the server permits more.
+    /// The duration until the server permits more requests.
     var reset: Duration
 
     /// Returns the limits in the fields of a response.
@@ -40,7 +40,7 @@ struct ServiceLimit: Hashable {
     }
 }
 
-/// What the server has stated about the requests with one key.
+/// The limits that the server has stated for the requests with one key.
 ///
 /// The responses of a window arrive in any order, so the lowest number of remaining requests is the
 /// newest. The server may not have counted requests that are in flight, or that ended without
@@ -55,28 +55,29 @@ struct ServerLimits: Sendable {
         var unknown = 0
     }
 
-    /// The maximum number of policies. A further one replaces the one that ends first.
+    /// The maximum number of policies. A further policy replaces the one whose window ends first.
     static let maximumCount = 16
 
     private let maximumPause: Duration
     private var windows: [ServiceLimit.Policy: Window] = [:]
     private var inFlight = 0
     private var lastSent: UInt64 = 0
-    /// The duration that is added to those of a server that rounds them down.
+    /// The duration that is added to the durations of a server that rounds them down.
     private var slack = Duration.zero
     /// Set when a response arrives, for the first waiting request.
     private var change = Once<Void>()
 
     init(maximumPause: Duration) { self.maximumPause = maximumPause }
 
-    /// Returns whether the state is equivalent to a new one.
+    /// Returns whether the state may be removed.
     func isIdle(at now: UInt64) -> Bool { inFlight == 0 && windows.values.allSatisfy { isForgotten($0, at: now) } }
 
     private func isForgotten(_ window: Window, at now: UInt64) -> Bool {
         window.end.addingSaturated(maximumPause) < now
     }
 
-    /// Returns the duration until a request may be sent, at the latest; `nil` for immediately.
+    /// Returns the maximum duration until a request may be sent; `nil` if it may be sent
+    /// immediately.
     func delay(at now: UInt64) -> Duration? {
         let instants = windows.values.compactMap { window -> UInt64? in
             if window.end > now {
@@ -89,7 +90,7 @@ struct ServerLimits: Sendable {
         return instants.max().map { .nanoseconds(Int64(clamping: $0 - now)) }
     }
 
-    /// A Boolean value that indicates whether the response to another request may arrive.
+    /// Whether the response to another request may arrive.
     var hasRequestsInFlight: Bool { inFlight > 0 }
 
     /// Returns a value that is set when a response arrives.
@@ -109,9 +110,9 @@ struct ServerLimits: Sendable {
     /// - Parameters:
     ///   - limits: The limits in the response; `nil` for a response that the server did not send.
     ///   - sent: The instant at which the request was sent.
-    ///   - status: The status of the response; `nil` without one.
-    ///   - pause: A duration after which the server permits the next request, in place of that of
-    ///     the limits.
+    ///   - status: The status of the response; `nil` if there is none.
+    ///   - pause: A duration after which the server permits the next request, instead of the
+    ///     duration in the limits.
     /// - Returns: The object that wakes the first waiting request.
     mutating func receive(
         _ limits: [ServiceLimit]?, sent: UInt64, status: Int?, pause: Duration?, at now: UInt64
@@ -129,7 +130,7 @@ struct ServerLimits: Sendable {
             update(limit.policy, limit.remaining, pause ?? limit.reset, sent: sent, at: now)
         }
         let stated = Set(limits.map(\.policy))
-        // The response of an overloaded server does not mean that it states no limit.
+        // An overloaded server may omit a limit that it otherwise states.
         let isConclusive = status.map { $0 < 500 && $0 != 429 } ?? false
         for (policy, window) in windows where !stated.contains(policy) {
             if window.end > now {

@@ -2,7 +2,7 @@ import WebServiceCore
 
 /// The tasks of a ``TaskQueue``, waiting or in flight.
 ///
-/// Its lock is a leaf: no task is started, cancelled or released while it is held.
+/// The lock is a leaf: while it is held, no task is started, cancelled or released.
 final class TaskPlaces: Sendable {
     private struct State {
         /// The waiting places by their rank, the lowest first.
@@ -28,7 +28,8 @@ final class TaskPlaces: Sendable {
         self.maximum = maximum
     }
 
-    /// Adds a task, unless it was already resumed, and starts it if its turn has come.
+    /// Adds a task, unless it was already resumed or is in a queue, and starts it if its turn has
+    /// come.
     func add(_ task: SessionTask, _ priority: Request.Priority) {
         guard task.enterQueue() else { return }
         let place = TaskPlace(task, in: self)
@@ -53,7 +54,7 @@ final class TaskPlaces: Sendable {
         }
     }
 
-    /// Removes a place. If its task was in flight, the next one starts.
+    /// Removes a place. If its task was in flight, the next task starts.
     func leave(_ id: ObjectIdentifier) {
         let (entry, next) = state.withLock { state -> (Entry?, TaskPlace?) in
             let entry = state.entries.removeValue(forKey: id)

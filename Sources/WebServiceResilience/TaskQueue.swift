@@ -6,8 +6,8 @@ public import WebServiceCore
 /// let queue = TaskQueue(maximumInFlight: 3)
 /// let tasks = urls.map { queue.add(service.GET($0).download(into: folder)) }
 /// ```
-/// - The queue resumes the tasks with a higher priority first, and those with the same priority in
-///   the order in which they were added. Awaiting or resuming a waiting task does not start it
+/// - The queue resumes tasks with a higher priority first. It resumes tasks with the same priority
+///   in the order in which they were added. Awaiting or resuming a waiting task does not start it
 ///   earlier.
 /// - A task is in flight until it has a result. Its handlers and asynchronous steps run afterwards,
 ///   and may add further tasks and await them. A streamed response has its result when its head has
@@ -16,7 +16,7 @@ public import WebServiceCore
 ///   deadline begins when it is started.
 /// - A waiting task that is cancelled leaves the queue.
 /// - The queue retains its tasks. When the queue is deallocated, all of them are cancelled, whether
-///   they are waiting or in flight. Retain the queue for as long as its tasks are needed.
+///   they are waiting or in flight. Retain the queue while its tasks are needed.
 /// - A task that is added in the closure of `WebService.withDeadline(_:isolation:_:)` belongs to
 ///   the scope of the closure, and fails when its turn comes if the scope has ended.
 ///
@@ -24,7 +24,7 @@ public import WebServiceCore
 public final class TaskQueue: Sendable {
     private let places: TaskPlaces
 
-    /// Creates a queue.
+    /// Creates an empty queue.
     ///
     /// - Parameter maximumInFlight: The maximum number of tasks in flight. A value below 1 counts
     ///   as 1.
@@ -39,7 +39,7 @@ public final class TaskQueue: Sendable {
     /// Adds a task, and resumes it when its turn comes.
     ///
     /// If fewer tasks than the maximum are in flight, the turn comes immediately, and the task is
-    /// started on the calling thread. A task that was already resumed, for example by another
+    /// started on the calling thread. A task that was already resumed, or that is already in a
     /// queue, is not added.
     ///
     /// - Parameters:

@@ -5,10 +5,11 @@ import WebServiceStorage
 
 /// The database of an outbox, with one row for each entry and each stored response.
 ///
-/// The file `NAME.sending` is locked by the process that sends. A damaged entry becomes the file
-/// `NAME.ENTRY.damaged`. An entry that cannot be removed, because a full disk has no space for the
-/// log, counts as removed if there is a file `NAME.ENTRY.removed`, which takes no space. The copies
-/// of files that are bodies are not in the database: their names begin with `NAME.`.
+/// The process that sends holds a lock on the file `NAME.sending`. A damaged entry becomes the file
+/// `NAME.ENTRY.damaged`. If an entry cannot be removed, for example because a full disk has no
+/// space for the log, the file `NAME.ENTRY.removed`, which needs no space, marks the entry as
+/// removed. The copies of files that are bodies are not in the database. Their names begin with
+/// `NAME.`.
 final class OutboxDatabase: OutboxStore {
     let url: URL
     let queue = BlockingQueue("WebService.Outbox")
@@ -22,7 +23,7 @@ final class OutboxDatabase: OutboxStore {
         let path = file.absoluteURL.path
         (url, place, name) = (file.deletingLastPathComponent(), file, file.lastPathComponent)
         guard !name.isEmpty, name != "/" else {
-            throw WebServiceError(.storage, "the URL of the database of an outbox has no name; use that of a file")
+            throw WebServiceError(.storage, "the URL of an outbox's database has no file name; use the URL of a file")
         }
         files = try LockedFolder(url, lockName: name + ".sending", followsLink: true)
         copies = OutboxCopies(files, url, prefix: name + ".")
@@ -51,7 +52,7 @@ final class OutboxDatabase: OutboxStore {
 
     func names() throws -> OutboxNames {
         let removed = try removedNames()
-        for name in removed { try? erase(name) }  // it remains until the next call
+        for name in removed { try? erase(name) }  // if this fails, the next call tries again
         var names = try use("list the entries") { try $0.names() }
         names.entries.removeAll { removed.contains($0) }
         names.responses.removeAll { removed.contains($0) }
@@ -67,7 +68,7 @@ final class OutboxDatabase: OutboxStore {
         return names
     }
 
-    /// Returns the names of the entries that count as removed.
+    /// Returns the names of the entries that are marked as removed.
     private func removedNames() throws(SystemFailure) -> Set<String> {
         var names: Set<String> = []
         try files.folder.forEachName { file throws(SystemFailure) in
@@ -92,12 +93,12 @@ final class OutboxDatabase: OutboxStore {
         _ bytes: Data, suffix: String, maximumCount: Int, replacing isReplaced: (Data) -> Bool
     ) throws -> OutboxAddition {
         defer { files.announce() }
-        // An error of the outbox does not close the connection.
+        // An error of the outbox must not close the connection.
         let added = try use("store an entry") { connection in
             var added = Result<OutboxAddition, any Error>.success(OutboxAddition("", earlier: []))
             try connection.database.transaction {
                 let names = try connection.names()
-                // A commit that has failed may have taken effect.
+                // A commit that was reported as failed may have taken effect.
                 if let name = names.entries.first(where: { $0.hasSuffix(suffix) }) {
                     return added = .success(OutboxAddition(name, earlier: names.entries.filter { $0 != name }))
                 }
@@ -131,16 +132,16 @@ final class OutboxDatabase: OutboxStore {
         return try use("read an entry") { try record(of: name, $0) }
     }
 
-    /// Returns a row.
+    /// Returns the row of an entry or a response, read through a connection.
     ///
-    /// A row that cannot be read does not count as a damaged database: its pages contain no other
-    /// entry.
+    /// A row that cannot be read does not count as a damaged database, because its pages contain no
+    /// other entry.
     private func record(of name: String, _ connection: Connection) throws -> Record? {
         do { return try connection.record(for: Array(name.utf8)) } catch let error as SQLiteError where !error.isBusy {
             throw WebServiceError(
                 .storage,
-                "an entry of the database '\(place.path)' could not be read; copy the database, and restore or "
-                    + "remove the entry: \(error.message)", underlying: error)
+                "an entry of the database '\(place.path)' could not be read: \(error.message); copy the database, and "
+                    + "then restore or remove the entry", underlying: error)
         }
     }
 
@@ -211,7 +212,7 @@ extension Connection {
 
     fileprivate func write(_ bytes: Data, as name: String) throws {
         let key = Array(name.utf8)
-        guard let record = Record(StorageEntry(.raw(bytes), date: nil), for: key) else { return }  // raw bytes
+        guard let record = Record(StorageEntry(.raw(bytes), date: nil), for: key) else { return }  // never `nil` here
         try write(record, for: key, StorageLimits(bytes: nil, count: nil))
     }
 }

@@ -5,26 +5,26 @@ public import WebServiceStorage
 /// A storage that stores responses as bytes in an SQLite database.
 ///
 /// Several storages and several processes may use one file at the same time. The first use opens
-/// the database, or creates it, together with its folder, so that only its owner can read it. A
-/// database that was deleted or replaced in the meantime is opened again. A damaged file, or one
-/// that is not a database of this class, is renamed with the suffix `.damaged` and replaced by a
-/// new one. A damaged entry is removed and reported as missing. The log (`-wal`, `-shm`) and an
-/// empty `.lock` file are in the same folder.
+/// the database. If necessary, it creates the database and its folder with access only for their
+/// owner. A database that was deleted or replaced in the meantime is opened again. If the file is
+/// damaged or is not a database of this class, it is renamed with the suffix `.damaged` and
+/// replaced by a new one. A damaged entry is removed and reported as missing. The log (`-wal`,
+/// `-shm`) and an empty `.lock` file are in the same folder as the database.
 ///
-/// All members may be used from any thread. A read or a write takes a few microseconds on the
-/// caller's thread. Operations that wait for the disk or for another process run on a queue of the
-/// storage, for at most one minute. A forked process opens the database again and runs these
+/// All members may be used from any thread. A read or a write usually takes a few microseconds on
+/// the caller's thread. Operations that wait for the disk or for another process run on a queue of
+/// the storage, for at most one minute. A forked process opens the database again and runs these
 /// operations on the caller's thread. Reads do not wait for writes. A read that begins after a call
 /// has returned includes the changes of that call.
 ///
-/// Errors of the database have the code `WebServiceError.Code.storage`, with an ``SQLiteError`` or
-/// a system error as the underlying error. After an error, the next call opens the database again.
+/// Errors of the database have the code `WebServiceError.Code.storage`. Their underlying error is
+/// an ``SQLiteError`` or a system error. After most errors, the next call opens the database again.
 public final class SQLiteStorage: ResponseStorage {
-    /// The accepted classifications; `nil` for any.
+    /// The accepted classifications; `nil` if any classification is accepted.
     public let classifications: Set<DataClassification>?
-    /// The maximum size of all entries and their keys, in bytes; `nil` for no maximum.
+    /// The maximum size of all entries and their keys, in bytes; `nil` for no limit.
     public let maximumBytes: Int?
-    /// The maximum number of entries; `nil` for no maximum.
+    /// The maximum number of entries; `nil` for no limit.
     public let maximumCount: Int?
     /// The failures that a stored entry survives.
     public let durability: StorageEntry.Durability
@@ -34,22 +34,22 @@ public final class SQLiteStorage: ResponseStorage {
     private var connections: ConnectionPair { pairs.value }
     private var limits: StorageLimits { StorageLimits(bytes: maximumBytes, count: maximumCount) }
 
-    /// The maximum size of an entry written on the caller's thread, in bytes.
+    /// The maximum size of an entry that is written on the caller's thread, in bytes.
     private static let mostBytesAtOnce = 256 << 10
 
     /// Creates a storage without opening the database.
     ///
-    /// When `maximumBytes` or `maximumCount` is exceeded, the entries written first are deleted
-    /// until a tenth of that limit is free. The database reuses the space of deleted entries; its
-    /// file does not shrink, and contains more than the entries. Each additional process that
-    /// writes to the same file may exceed both values by a tenth.
+    /// When `maximumBytes` or `maximumCount` is exceeded, the entries that were written first are
+    /// deleted until a tenth of each limit is free. The database reuses the space of deleted
+    /// entries. Its file does not shrink, and is larger than the entries. Each additional process
+    /// that writes to the same file may exceed both limits by a tenth.
     ///
     /// - Parameters:
     ///   - file: The URL of the database file, which need not exist.
-    ///   - classifications: The accepted classifications. Defaults to `nil`, any.
+    ///   - classifications: The accepted classifications. Defaults to `nil`, which accepts any.
     ///   - maximumBytes: The maximum size of all entries and their keys, in bytes. Defaults to
-    ///     `nil`: no maximum.
-    ///   - maximumCount: The maximum number of entries. Defaults to `nil`: no maximum.
+    ///     `nil`, which means no limit.
+    ///   - maximumCount: The maximum number of entries. Defaults to `nil`, which means no limit.
     ///   - durability: The failures that a stored entry survives. With
     ///     `StorageEntry.Durability.power`, every write waits for the disk. Defaults to
     ///     `StorageEntry.Durability.process`.
@@ -107,20 +107,20 @@ public final class SQLiteStorage: ResponseStorage {
         }
         guard let record else { return nil }
         if let entry = record.entry(for: key) { return entry }
-        // A failed removal does not fail the read; the entry stays damaged, and the next read tries
-        // again.
+        // A failed removal does not fail the read. The entry remains damaged, and the next read
+        // tries again.
         try? await connections.later(connections.writer, "remove a damaged entry") {  // see above
             try $0.remove(key, checksum: record.checksum)
         }
         return nil
     }
 
-    /// Stores an entry in place of the one with the same key.
+    /// Stores an entry, and replaces the previous entry for the same key.
     ///
     /// - Throws: `WebServiceError.Code.entryTooLarge` if the entry alone exceeds ``maximumBytes``
-    ///   or the limit of SQLite, or ``maximumCount`` is less than 1. `WebServiceError.Code.storage`
-    ///   for a value without bytes, or if the database cannot be written or is busy for one minute.
-    ///   The previous entry remains.
+    ///   or the limit of SQLite, or if ``maximumCount`` is less than 1;
+    ///   `WebServiceError.Code.storage` if the entry is a value without bytes, or if the database
+    ///   cannot be written or is busy for one minute. The previous entry remains.
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         let (key, limits) = (key.bytes, limits)
         guard let record = Record(entry, for: key) else {
@@ -155,7 +155,7 @@ public final class SQLiteStorage: ResponseStorage {
         try await connections.later(connections.writer, "remove an entry") { try $0.remove(key) }
     }
 
-    /// Removes all entries, or none in case of an error.
+    /// Removes all entries. If an error occurs, no entry is removed.
     ///
     /// - Throws: `WebServiceError.Code.storage` if the database cannot be written or is busy for
     ///   one minute.
@@ -163,7 +163,7 @@ public final class SQLiteStorage: ResponseStorage {
         try await connections.later(connections.writer, "remove all entries") { try $0.removeAll() }
     }
 
-    /// Removes the entries with a classification, or none in case of an error.
+    /// Removes the entries with a classification. If an error occurs, no entry is removed.
     ///
     /// - Throws: `WebServiceError.Code.storage` if the database cannot be written or is busy for
     ///   one minute.
@@ -172,7 +172,7 @@ public final class SQLiteStorage: ResponseStorage {
         try await connections.later(connections.writer, "remove entries") { try $0.removeAll(keysWith: prefix) }
     }
 
-    /// Returns descriptions of entries, in the order of the bytes of their keys.
+    /// Returns summaries of entries, in the order of the bytes of their keys.
     ///
     /// Damage to an entry's data is not detected.
     ///
@@ -185,17 +185,18 @@ public final class SQLiteStorage: ResponseStorage {
         }
     }
 
-    /// Closes the database when the operations in progress have ended. The next use opens it again.
+    /// Closes the database after the operations in progress have ended. The next use opens it
+    /// again.
     ///
-    /// Deallocating the storage closes the database as well.
+    /// The database is also closed when the storage is deallocated.
     public func close() {
         connections.close()
     }
 }
 
 extension SQLiteStorage: ErasableStorage {
-    /// Closes the database and deletes its files, with its log and the databases that were renamed
-    /// because they were damaged.
+    /// Closes the database and deletes its files, including its log and the databases that were
+    /// renamed because they were damaged.
     package func erase() async throws {
         try await connections.erase()
     }

@@ -4,8 +4,8 @@ import WebServiceMocking
 
 /// A server on 127.0.0.1 for a tool that runs for a long time.
 ///
-/// Unlike a ``MockServer``, it has no stubs, does not store its requests, and limits their bodies
-/// to 64 KiB.
+/// Unlike a ``MockServer``, this server has no stubs, does not store its requests, and limits their
+/// bodies to 64 KiB.
 package final class LocalServer: Sendable {
     /// A closure that returns the response to a request, called on the thread of the connection.
     package typealias Handler = @Sendable (Request) -> Response
@@ -16,7 +16,7 @@ package final class LocalServer: Sendable {
     ///
     /// - Parameters:
     ///   - port: The port; 0 for any free port.
-    ///   - handler: Returns the handler of all requests for a server on a port.
+    ///   - handler: A closure that returns the handler of all requests, for the port of the server.
     /// - Throws: The errors of `MockServer.init(port:tls:handler:)`.
     package init(port: UInt16, handler: @escaping (_ port: Int) -> Handler) throws {
         server = try MockServer(
@@ -58,7 +58,7 @@ package final class LocalServer: Sendable {
         }
     }
 
-    /// A response.
+    /// A response of the server.
     package struct Response: Sendable {
         fileprivate var mock: MockResponse
 

@@ -3,9 +3,10 @@ import WebServiceCore
 import WebServiceMocking
 
 extension MockChunks {
-    /// Writes the elements on the current thread, each after the client has taken the previous one.
+    /// Writes the elements on the current thread, each after the system has accepted the previous
+    /// one.
     ///
-    /// - Throws: The error of the sequence, or that of the writer if the client has closed the
+    /// - Throws: The error of the sequence, or a connection error if the client has closed the
     ///   connection. The sequence is then cancelled.
     func write(to body: MockResponse.BodyWriter) throws {
         let relay = ChunkRelay()
@@ -25,7 +26,7 @@ extension MockChunks {
     }
 }
 
-/// Passes chunks from a Swift task to a thread that waits for them.
+/// A relay that passes chunks from a Swift task to a thread that waits for them.
 final class ChunkRelay: Sendable {
     struct State {
         var chunk: Data?
@@ -65,7 +66,8 @@ final class ChunkRelay: Sendable {
 
     /// Returns the next chunk, or `nil` at the end.
     ///
-    /// - Parameter isNeeded: Returns whether to continue waiting. Called every 20 milliseconds.
+    /// - Parameter isNeeded: A closure that returns whether to continue waiting. It is called every
+    ///   20 milliseconds.
     func next(isNeeded: () -> Bool) throws -> Data? {
         // The first chunk can arrive before the thread requests it.
         let producer = state.withLock { $0.chunk == nil ? $0.producer.take() : nil }

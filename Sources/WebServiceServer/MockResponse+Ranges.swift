@@ -8,8 +8,9 @@ extension MockResponse {
     /// ```swift
     /// server.on(.GET, "/brew.iso") { request in MockResponse(file: iso, eTag: "\"1\"", for: request) }
     /// ```
-    /// The status is 206 for one range of bytes, and 416 for a range outside the file. It is 200
-    /// without a range, for several ranges, and if `If-Range` does not match the entity tag.
+    /// The status is 206 for one range of bytes, and 416 for a range outside the file. It is 200 if
+    /// the request has no range, several ranges or an invalid one, or if `If-Range` does not match
+    /// the entity tag.
     ///
     /// - Parameters:
     ///   - file: The bytes of the whole file.

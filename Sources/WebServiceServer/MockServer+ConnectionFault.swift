@@ -1,7 +1,7 @@
 extension MockServer {
     /// A fault of a connection before the server responds.
     ///
-    /// The request of such a connection is not recorded. `MockResponse.Wire` describes the faults
+    /// A request that a fault interrupts is not recorded. `MockResponse.Wire` describes the faults
     /// of responses.
     public enum ConnectionFault: Sendable, Hashable {
         /// The connection is closed immediately.
@@ -13,7 +13,8 @@ extension MockServer {
         /// The connection is closed when the head of a request and this number of bytes of its body
         /// have arrived.
         ///
-        /// A request with a shorter body is handled as usual. Chunk framing counts as bytes.
+        /// A request with a shorter body is handled as usual. Chunk framing counts as bytes until
+        /// the body is complete.
         case disconnectInBody(after: Int)
         /// The same as ``disconnectInBody(after:)``, with a reset.
         case resetInBody(after: Int)

@@ -16,9 +16,10 @@ public import WebServiceMocking
 /// connection are handled sequentially. A malformed request receives status 400, 413, 414, 431,
 /// 501 or 505, ends the connection and is not recorded. All members may be called from any thread.
 ///
-/// Handlers are called on the thread of the connection. If a handler throws, the server responds
-/// with status 500 and a description of the error. `StubResponder.receivedRequests` contains
-/// the complete requests, and remains available after ``stop()``.
+/// Synchronous handlers are called on the thread of the connection. If a handler throws an error,
+/// the server responds with status 500 and a description of the error.
+/// `StubResponder.receivedRequests` contains the complete requests, and remains available after
+/// ``stop()``.
 public final class MockServer: StubResponder {
     /// A closure that returns the response to a request.
     public typealias Handler = Stub.Handler
@@ -30,8 +31,8 @@ public final class MockServer: StubResponder {
     /// trailing slash.
     public let baseURL: URL
 
-    /// The PEM file of the certificate; `nil` without TLS. The file is removed when the server is
-    /// deallocated.
+    /// The PEM file of the certificate; `nil` if the server does not use TLS. The file is removed
+    /// when the server is deallocated.
     ///
     /// ```swift
     /// var configuration = CurlSession.Configuration()
@@ -49,10 +50,11 @@ public final class MockServer: StubResponder {
 
     /// Creates and starts a server.
     ///
-    /// - Parameter handler: Responds to requests that match no stub. Defaults to `nil`: such
-    ///   requests receive a 404 that names the method, the path and the closest stubs.
-    /// - Throws: `WebServiceError` with the code `mockServer` if a system call fails, for example
-    ///   because the process has no free descriptors.
+    /// - Parameter handler: A closure that responds to requests that match no stub. Defaults to
+    ///   `nil`: such requests receive a response with status 404 that names the method, the path
+    ///   and the closest stubs.
+    /// - Throws: `WebServiceError.Code.mockServer` if a system call fails, for example because the
+    ///   process has no free descriptors.
     public convenience init(handler: Handler? = nil) throws {
         try self.init(listeningOn: 0, tls: nil, handler: handler)
     }
@@ -63,10 +65,10 @@ public final class MockServer: StubResponder {
     /// OpenSSL library encrypts the connections. Only HTTP/1.1 is supported.
     ///
     /// - Parameters:
-    ///   - tls: A Boolean value that indicates whether connections use TLS 1.2 or 1.3.
-    ///   - handler: Responds to requests that match no stub; see ``init(handler:)``.
-    /// - Throws: `WebServiceError` with the code `tlsUnavailable` if the command or the library is
-    ///   missing; otherwise the errors of ``init(handler:)``.
+    ///   - tls: Whether connections use TLS 1.2 or 1.3.
+    ///   - handler: A closure that responds to requests that match no stub; see ``init(handler:)``.
+    /// - Throws: `WebServiceError.Code.tlsUnavailable` if the command or the library is missing or
+    ///   fails; otherwise the errors of ``init(handler:)``.
     public convenience init(tls: Bool, handler: Handler? = nil) throws {
         try self.init(listeningOn: 0, tls: tls ? ServerTLS() : nil, handler: handler)
     }
@@ -78,11 +80,10 @@ public final class MockServer: StubResponder {
     ///
     /// - Parameters:
     ///   - port: The port, from 1 to 65535; 0 lets the system select one.
-    ///   - tls: A Boolean value that indicates whether connections use TLS; see
-    ///     ``init(tls:handler:)``.
-    ///   - handler: Responds to requests that match no stub; see ``init(handler:)``.
-    /// - Throws: `WebServiceError` with the code `portUnavailable` if the port is in use, reserved
-    ///   by the system or out of range; otherwise the errors of ``init(tls:handler:)``.
+    ///   - tls: Whether connections use TLS; see ``init(tls:handler:)``.
+    ///   - handler: A closure that responds to requests that match no stub; see ``init(handler:)``.
+    /// - Throws: `WebServiceError.Code.portUnavailable` if the port is in use, reserved by the
+    ///   system or out of range; otherwise the errors of ``init(tls:handler:)``.
     public convenience init(port: Int, tls: Bool = false, handler: Handler? = nil) throws {
         try self.init(listeningOn: Self.number(port), tls: tls ? ServerTLS() : nil, handler: handler)
     }
@@ -93,18 +94,18 @@ public final class MockServer: StubResponder {
     /// let server = try MockServer(clientCA: authority)
     /// server.on(.GET, "/me") { .text($0.clientCertificate?.subject ?? "") }
     /// ```
-    /// A client whose certificate cannot be verified is rejected within the handshake; see
+    /// A client whose certificate cannot be verified is rejected during the handshake; see
     /// `ReceivedRequest.clientCertificate`.
     ///
     /// - Parameters:
     ///   - clientCA: A PEM file with the certificates of the authorities that sign client
     ///     certificates. The file may also contain self-signed client certificates.
-    ///   - requiresClientCertificate: A Boolean value that indicates whether a client without a
-    ///     certificate is rejected. Defaults to `true`.
+    ///   - requiresClientCertificate: Whether a client without a certificate is rejected. Defaults
+    ///     to `true`.
     ///   - port: The port, from 1 to 65535. Defaults to 0: the system selects one.
-    ///   - handler: Responds to requests that match no stub; see ``init(handler:)``.
-    /// - Throws: `WebServiceError` with the code `tlsUnavailable` if the file has no certificate;
-    ///   otherwise the errors of ``init(port:tls:handler:)``.
+    ///   - handler: A closure that responds to requests that match no stub; see ``init(handler:)``.
+    /// - Throws: `WebServiceError.Code.tlsUnavailable` if the file has no certificate; otherwise
+    ///   the errors of ``init(port:tls:handler:)``.
     public convenience init(
         clientCA: URL, requiresClientCertificate: Bool = true, port: Int = 0, handler: Handler? = nil
     ) throws {
@@ -114,13 +115,13 @@ public final class MockServer: StubResponder {
 
     private static func number(_ port: Int) throws -> UInt16 {
         guard let number = UInt16(exactly: port) else {
-            throw WebServiceError(.portUnavailable, "the port \(port) is not between 0 and 65535; pass another port")
+            throw WebServiceError(.portUnavailable, "port \(port) is not between 0 and 65535; pass another port")
         }
         return number
     }
 
-    /// - Parameter unrecorded: Returns the handler of all requests for the port of a server that does
-    ///   not store its requests; see ``LocalServer``.
+    /// - Parameter unrecorded: A closure that returns the handler of all requests, for the port of
+    ///   a server that does not store its requests; see ``LocalServer``.
     init(
         listeningOn requested: UInt16, tls: ServerTLS? = nil, handler: Handler? = nil,
         unrecorded: ((Int) -> Handler)? = nil
@@ -130,7 +131,7 @@ public final class MockServer: StubResponder {
         do {
             port = Int(try listener.port())
             guard let url = URL(string: "http\(tls == nil ? "" : "s")://127.0.0.1:\(port)") else {
-                throw WebServiceError(.mockServer, "the port \(port) does not result in a valid URL")
+                throw WebServiceError(.mockServer, "port \(port) does not result in a valid URL")
             }
             baseURL = url
             loop = try ServerLoop(
@@ -150,7 +151,7 @@ public final class MockServer: StubResponder {
     /// ``baseURL`` as a string.
     public var baseURLString: String { baseURL.absoluteString }
 
-    /// Adds a route that responds before the body of the request has arrived.
+    /// Adds a route that responds without waiting for the body of the request.
     ///
     /// The response is sent when the header is complete, without a preceding `100 Continue`. The
     /// server then closes the connection without reading further requests. The request is not
@@ -160,8 +161,8 @@ public final class MockServer: StubResponder {
     /// - Parameters:
     ///   - method: The method.
     ///   - path: The path as it appears in the request line, percent-encoded. A query is ignored.
-    ///   - response: The response. `nil` sends no interim response, and handles the request as
-    ///     usual after its body.
+    ///   - response: The response. With `nil`, the server sends no interim response, and handles
+    ///     the request as usual after its body has arrived.
     public func onHead(_ method: Request.Method, _ path: String, _ response: MockResponse?) {
         loop.state.withLock { $0.earlyResponses.append((method, path, response)) }
     }
@@ -188,8 +189,8 @@ public final class MockServer: StubResponder {
     /// next one. Concurrent callers receive requests in the order of their calls. The returned
     /// request has no `ReceivedRequest.pathParameters`.
     ///
-    /// - Throws: `CancellationError` if the Swift task is cancelled, and `WebServiceError` with the
-    ///   code `mockServer` if the server has stopped and has no further request.
+    /// - Throws: `CancellationError` if the Swift task is cancelled, and
+    ///   `WebServiceError.Code.mockServer` if the server has stopped and has no further request.
     public func nextRequest() async throws -> ReceivedRequest {
         try await stubTable.nextRequest()
     }

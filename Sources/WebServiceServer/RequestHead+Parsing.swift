@@ -51,9 +51,10 @@ extension RequestHead {
         headers.add(String(decoding: value, as: UTF8.self), for: Headers.Name(name))
     }
 
-    /// Returns the framing of the body. Call this method after all fields are read.
+    /// Returns the framing of the body. Call this method after all fields have been read.
     ///
-    /// - Throws: A ``Violation`` if fields are missing, repeated or contradictory.
+    /// - Throws: A ``Violation`` if fields are missing, repeated, invalid, contradictory or
+    ///   unsupported.
     func framing() throws(Violation) -> Framing {
         let hosts = headers.values(for: "Host").count
         guard hosts == 1 || hosts == 0 && isHTTP10 else {

@@ -2,16 +2,17 @@ package import Foundation
 import WebServiceCore
 package import WebServiceMocking
 
-/// Parses HTTP/1.1 requests (RFC 9112) from bytes that arrive in pieces of any size.
+/// A parser of HTTP/1.1 requests (RFC 9112), whose bytes arrive in pieces of any size.
 ///
 /// The parser is strict: every line must end with CRLF. It performs no I/O, examines each byte
 /// once, and allocates memory for a body only as its bytes arrive.
 package struct RequestParser {
-    /// The maximum sizes in bytes. The response to a larger request is a 400, 413, 414 or 431.
+    /// The maximum sizes in bytes. The response to a larger request has status 400, 413, 414 or
+    /// 431.
     package struct Limits {
         /// The request line, including its line ending.
         var requestLine = 64 << 10
-        /// The header section, and likewise the trailer section, including line endings.
+        /// The header section or the trailer section, including line endings.
         var headers = 256 << 10
         /// The body as received, including chunk framing.
         var body = 256 << 20
@@ -21,8 +22,8 @@ package struct RequestParser {
 
     /// The result of parsing the bytes received so far.
     package enum Event: Hashable {
-        /// The client waits for a 100 response before it sends the body. This event is reported
-        /// once per request.
+        /// The client waits for a response with status 100 before it sends the body. This event is
+        /// reported once per request.
         case continueExpected
         /// A complete request.
         case request(ReceivedRequest)
@@ -87,8 +88,8 @@ package struct RequestParser {
         }
     }
 
-    /// The header of a request whose body has not arrived completely.
-    private(set) var incompleteHead: RequestHead?
+    /// The header of a request with a body, until ``takePendingHead()`` removes it.
+    private(set) var pendingHead: RequestHead?
 
     /// The number of bytes of an incomplete body that have arrived; `nil` before the body.
     var bodyByteCount: Int? {
@@ -98,11 +99,8 @@ package struct RequestParser {
         }
     }
 
-    /// Returns ``incompleteHead``, once per request.
-    mutating func takeIncompleteHead() -> RequestHead? {
-        defer { incompleteHead = nil }
-        return incompleteHead
-    }
+    /// Returns ``pendingHead``, once per request.
+    mutating func takePendingHead() -> RequestHead? { pendingHead.take() }
 
     private enum Step {
         case goOn, wait
@@ -153,11 +151,12 @@ package struct RequestParser {
 
     private mutating func beginBody() throws(RequestHead.Violation) -> Step {
         bodyStart = position
-        incompleteHead = head
         switch try head.framing() {
         case .chunked:
+            pendingHead = head
             phase = .chunkLine
         case .length(let length):
+            if length > 0 { pendingHead = head }
             guard length <= limits.body else {
                 throw RequestHead.Violation(status: 413, reason: "the body is larger than \(limits.body) bytes")
             }
@@ -198,7 +197,6 @@ package struct RequestParser {
         let request = ReceivedRequest(
             head: head, body: body, rawBytes: Data(buffer[..<position]), connection: connection)
         head = RequestHead()
-        incompleteHead = nil
         body = Data()
         phase = .requestLine
         hasSkippedLine = false

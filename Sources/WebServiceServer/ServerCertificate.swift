@@ -13,7 +13,7 @@ final class ServerCertificate: Sendable {
 
     /// Creates a certificate with the first command that exists.
     ///
-    /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
+    /// - Throws: `WebServiceError.Code.tlsUnavailable`.
     init(commands: [String] = ServerCertificate.commands) throws {
         guard let command = commands.first(where: FileManager.default.isExecutableFile) else {
             throw WebServiceError(
@@ -50,7 +50,7 @@ final class ServerCertificate: Sendable {
             ], input: .null, output: .null, errors: .null)
         try process.run()
         let status = process.waitUntilExit()
-        guard status == 0 else { throw WebServiceError(.tlsUnavailable, "openssl ended with the status \(status)") }
+        guard status == 0 else { throw WebServiceError(.tlsUnavailable, "openssl exited with status \(status)") }
         #else
         throw WebServiceError(.tlsUnavailable, "this system cannot run openssl; use a server without TLS")
         #endif
@@ -63,7 +63,7 @@ struct ServerTLS: Sendable {
     let context: TLSContext
 
     /// - Parameter clients: The verification of clients. Defaults to `nil`: no verification.
-    /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
+    /// - Throws: `WebServiceError.Code.tlsUnavailable`.
     init(clients: TLSContext.Clients? = nil) throws {
         certificate = try ServerCertificate()
         context = try TLSContext(

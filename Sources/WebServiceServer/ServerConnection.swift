@@ -28,9 +28,10 @@ struct ServerConnection: Sendable {
         let client = socket.tls?.clientCertificate.map {
             ReceivedRequest.ClientCertificate(subject: $0.subject, der: $0.der)
         }
-        switch converse(with: client) {
-        case .halfClose:
-            socket.finishSending()
+        let ending = converse(with: client)
+        switch ending {
+        case .halfClose, .silence:
+            if ending == .halfClose { socket.finishSending() }
             var buffer = [UInt8](repeating: 0, count: 4 << 10)
             while socket.receive(into: &buffer) > 0 {}
             socket.disconnect()
@@ -38,7 +39,7 @@ struct ServerConnection: Sendable {
             linger()
             socket.disconnect()
         case .reset: socket.resetAtRelease()
-        case .keepAlive, .disconnect, .silence: socket.disconnect()
+        case .keepAlive, .disconnect: socket.disconnect()
         }
     }
 
@@ -49,19 +50,16 @@ struct ServerConnection: Sendable {
             switch parser.next() {
             case nil:
                 if let ending = ending(afterBodyBytes: parser.bodyByteCount) { return ending }
-                if let head = parser.takeIncompleteHead(), case .response(let response) = early(head) {
-                    let ending = send(response, to: head)
-                    return ending == .keepAlive ? .close : ending
-                }
+                if let ending = earlyEnding(&parser) { return ending }
                 let count = socket.receive(into: &buffer)
                 guard count > 0 else { return .disconnect }
                 parser.append(buffer[..<count])
             case .continueExpected:
-                guard let head = parser.incompleteHead, case .none = early(head) else { continue }
+                guard let head = parser.pendingHead, case .none = early(head) else { continue }
                 guard socket.send(Data("HTTP/1.1 100 Continue\r\n\r\n".utf8)) else { return .disconnect }
             case .request(var request):
                 (request.isSecure, request.clientCertificate) = (socket.tls != nil, client)
-                if let ending = ending(afterBodyBytes: request.body.count) { return ending }
+                if let ending = ending(afterBodyBytes: request.body.count) ?? earlyEnding(&parser) { return ending }
                 var response = respond(request) { !socket.isDisconnected }
                 if let upgrade = response.upgrade as? MockResponse.WebSocketUpgrade {
                     let (result, agreement) = response.handshakeResponse(to: request, upgrade)
@@ -71,12 +69,21 @@ struct ServerConnection: Sendable {
                     response = result
                 }
                 let ending = send(response, to: request.head)
-                if ending == .silence { while socket.receive(into: &buffer) > 0 {} }
                 if ending != .keepAlive { return ending }
             case .violation(let violation):
+                if let ending = earlyEnding(&parser) { return ending }
                 return send(MockResponse(statusCode: violation.status, text: violation.reason), to: nil)
             }
         }
+    }
+
+    /// Sends the early response to a request with a body, once its header is complete.
+    ///
+    /// - Returns: The ending of the connection; `nil` if there is no early response.
+    private func earlyEnding(_ parser: inout RequestParser) -> ResponseMessage.Ending? {
+        guard let head = parser.takePendingHead(), case .response(let response) = early(head) else { return nil }
+        let ending = send(response, to: head)
+        return ending == .keepAlive ? .close : ending
     }
 
     /// Serves a WebSocket connection until it ends.
@@ -108,7 +115,7 @@ struct ServerConnection: Sendable {
             let message = try response.message(to: request)
             if response.delay > .zero { socket.pause(for: response.delay) }
             guard write(message) else { return .disconnect }
-            response.surplus?(SocketOutput(socket: socket, isChunked: false))
+            response.surplus?(SocketOutput(socket, isChunked: false))
             return message.ending
         } catch {
             // This response is always valid.
@@ -116,7 +123,7 @@ struct ServerConnection: Sendable {
         }
     }
 
-    /// Writes a message to the connection.
+    /// Writes a message to the connection, up to its limit.
     ///
     /// - Returns: Whether all bytes were written.
     private func write(_ message: ResponseMessage) -> Bool {
@@ -128,16 +135,17 @@ struct ServerConnection: Sendable {
             if let pause = message.drip?.pause, !rest.isEmpty { socket.pause(for: pause) }
         }
         if let (isChunked, body) = message.producer {
-            let writer = MockResponse.BodyWriter(SocketOutput(socket: socket, isChunked: isChunked))
+            let output = SocketOutput(socket, isChunked: isChunked, limit: message.limit)
+            let writer = MockResponse.BodyWriter(output)
             do {
                 switch body {
                 case .writer(let write): try write(writer)
                 case .chunks(let chunks): try chunks.write(to: writer)
                 }
             } catch {
-                return false
+                return output.isAtLimit
             }
-            return socket.send(message.end)
+            return output.send(message.end) || output.isAtLimit
         }
         if let repetition = message.repetition, !repetition.isEmpty {
             while true {
@@ -147,7 +155,8 @@ struct ServerConnection: Sendable {
         return true
     }
 
-    /// Waits up to 5 seconds for the client to close its side.
+    /// Waits for the client to close its side, for about 5 seconds, or until it sends nothing for 1
+    /// second.
     ///
     /// If unread bytes remained, closing the socket would reset the connection, and the client
     /// could lose the response (RFC 9112, section 9.6).
@@ -161,11 +170,33 @@ struct ServerConnection: Sendable {
 }
 
 /// The body of a response on a connection of a ``MockServer``.
-package struct SocketOutput: BodyOutput {
+package final class SocketOutput: BodyOutput {
     package let socket: Socket
-    let isChunked: Bool
+    private let isChunked: Bool
+    /// The number of bytes that may still be sent.
+    private let rest: Mutex<Int>
 
-    package func write(_ data: Data) -> Bool { socket.send(isChunked ? data.chunk : data) }
+    init(_ socket: Socket, isChunked: Bool, limit: Int = .max) {
+        (self.socket, self.isChunked) = (socket, isChunked)
+        rest = Mutex(limit)
+    }
+
+    /// Whether the limit has been reached. ``write(_:)`` then returns `false`.
+    var isAtLimit: Bool { rest.withLock { $0 == 0 } }
+
+    package func write(_ data: Data) -> Bool { send(isChunked ? data.chunk : data) }
+
+    /// Sends bytes without framing, up to the limit.
+    ///
+    /// - Returns: Whether more bytes can be sent.
+    func send(_ data: Data) -> Bool {
+        let part = rest.withLock { rest in
+            defer { rest -= min(rest, data.count) }
+            return data.prefix(rest)
+        }
+        return socket.send(part) && !isAtLimit
+    }
+
     package func pause(for duration: Duration) { socket.pause(for: duration) }
     package var isDisconnected: Bool { socket.isDisconnected }
 }

@@ -5,19 +5,19 @@ import WebServiceMocking
 /// The state that the threads of a ``MockServer`` share.
 ///
 /// The loop does not retain the server, so the server can be deallocated while the threads run. One
-/// thread accepts connections. It owns the listening socket, and the descriptors and threads of the
-/// connections. It releases a connection's descriptor and thread when the connection ends, and
-/// everything else when the server stops.
+/// thread accepts connections. That thread owns the listening socket, and the descriptors and
+/// threads of the connections. It releases a connection's descriptor and thread when the connection
+/// ends, and everything else when the server stops.
 final class ServerLoop: Sendable {
     struct State {
         var fallback: MockServer.Handler?
-        /// The responses that are sent before the body arrives; `nil` only suppresses
+        /// The responses that are sent without waiting for the body; `nil` only suppresses
         /// `100 Continue`.
         var earlyResponses: [(method: Request.Method, path: String, response: MockResponse?)] = []
         /// The faults of the next connections.
         var connectionFaults: [MockServer.ConnectionFault?] = []
         var connectionCount = 0
-        /// Connections that are still being served.
+        /// The number of connections that are still being served.
         var openConnectionCount = 0
         var isStopping = false
         /// The numbers of connections that have ended and whose resources are still to be released.
@@ -60,7 +60,7 @@ final class ServerLoop: Sendable {
         }
     }
 
-    /// The loop that serves a connection on the current thread.
+    /// The loop that serves the connection of the current thread or Swift task.
     @TaskLocal static var current: ServerLoop?
 
     let stubTable = StubTable()
@@ -68,7 +68,7 @@ final class ServerLoop: Sendable {
     let wakeUp: WakeUp
     private let listener: Socket
     private let tls: TLSContext?
-    /// A Boolean value that indicates whether requests are stored and stubs respond to them.
+    /// Whether requests are stored and stubs respond to them.
     private let isRecording: Bool
 
     init(listener: Socket, tls: TLSContext?, fallback: MockServer.Handler?, isRecording: Bool = true) throws {
@@ -130,7 +130,7 @@ final class ServerLoop: Sendable {
         return nil
     }
 
-    /// Returns the route of a request whose body has not arrived.
+    /// Returns the route of a request with a body.
     private func early(_ head: RequestHead) -> EarlyRoute {
         let path = ReceivedRequest(head: head, body: Data(), rawBytes: Data(), connection: 0).path
         let routes = state.withLock { $0.earlyResponses }
@@ -144,9 +144,11 @@ final class ServerLoop: Sendable {
         do { return try handler(request) } catch { return MockResponse(statusCode: 500) }
     }
 
-    /// Returns the response of the matching stub, or else that of the fallback handler or a 404.
+    /// Returns the response of the matching stub, or else that of the fallback handler, or else
+    /// status 404.
     ///
-    /// - Parameter isNeeded: Returns whether the client still waits for the response.
+    /// - Parameter isNeeded: A closure that returns whether the client still waits for the
+    ///   response.
     private func response(to request: ReceivedRequest, isNeeded: () -> Bool) -> MockResponse {
         let arrival = stubTable.receive(request)
         do {
@@ -192,7 +194,7 @@ extension ServerLoop {
     }
 }
 
-/// The action of a ``MockServer`` before the body of a request has arrived.
+/// The action of a ``MockServer`` when the header of a request with a body is complete.
 enum EarlyRoute {
     case none
     /// No interim response is sent.

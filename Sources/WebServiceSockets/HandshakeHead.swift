@@ -7,7 +7,8 @@ struct HandshakeHead {
     let fields: Headers
     private let target: Substring
 
-    /// The fields of the handshake and `Host` replace those of the request.
+    /// Creates the head of a handshake. `Host` and the handshake's fields replace those of the
+    /// request.
     init(_ request: EncodedRequest, _ handshake: ClientHandshake, defaults: Headers) {
         let start = request.url.firstRange(of: "://")?.upperBound ?? request.url.startIndex
         let authority = request.url[start...].prefix { !"/?#".contains($0) }

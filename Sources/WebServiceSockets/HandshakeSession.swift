@@ -14,16 +14,17 @@ struct OpenedConnection: Sendable {
     let task: HandshakeTask
 }
 
-/// The session of a handshake: it opens a connection, sends the request and receives the response.
+/// The session of a handshake, which opens a connection, sends the request and receives the
+/// response.
 ///
-/// The stages of the exchange treat it like any other session, so interceptors, cookies, redirects,
-/// observers and the log apply to a handshake.
+/// The stages of the exchange treat this session like any other, so interceptors, cookies,
+/// redirects, observers and the log apply to a handshake.
 struct HandshakeSession: StreamingSession {
     let base: any Session
     let clock: TaskClock
     let subprotocols: [String]
     let compresses: Bool
-    /// Receives the connection before the response is delivered.
+    /// A closure that receives the connection before the response is delivered.
     let didOpen: @Sendable (OpenedConnection) -> Void
 
     var responseSource: Response.Source { base.responseSource }

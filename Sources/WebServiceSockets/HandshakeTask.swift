@@ -8,7 +8,7 @@ import FoundationNetworking
 
 /// One handshake, and the connection that it opens.
 final class HandshakeTask: StreamTask {
-    /// What the handshake waits for.
+    /// The event that the handshake waits for.
     private enum Stage {
         /// The end of other connections of the session.
         case others
@@ -51,15 +51,15 @@ final class HandshakeTask: StreamTask {
 
     func suspend() {}
 
-    /// Has no effect: the exchange delivers no bytes.
+    /// Has no effect, because the exchange does not wait for the receiver.
     func receiveMore() {}
 
     func cancel() { complete(.failure(URLError(.cancelled))) }
 
     /// Completes the exchange, once.
     ///
-    /// - Parameter closesConnection: Whether to close the connection. An open connection closes
-    ///   itself, after its Close frame.
+    /// - Parameter closesConnection: Whether to close the connection. The channel of an open
+    ///   WebSocket closes its connection itself.
     func complete(_ result: Result<Headers, any Error>, closesConnection: Bool = true) {
         let (receiver, state) = shared.withLock { state in
             let released = state
@@ -181,7 +181,7 @@ final class HandshakeTask: StreamTask {
 
     /// Delivers the body of a response that refuses the handshake, up to a number of bytes.
     ///
-    /// The status is the result, so an error ends the body only.
+    /// The status is the result of the handshake, so an error ends only the body.
     private func receiveRefusal(
         _ response: inout HandshakeResponse, from connection: any ByteConnection, for receiver: any BodyReceiver,
         _ limit: Int
@@ -204,7 +204,8 @@ final class HandshakeTask: StreamTask {
         } catch {}
     }
 
-    /// Releases what the open connection does not need. A completed Swift task retains its stack.
+    /// Releases the objects that the open connection does not need. A completed Swift task retains
+    /// its stack.
     private func endHandshake() {
         let alarm = shared.withLock { state in
             state.work = nil

@@ -12,12 +12,12 @@ import WebSocketCodec
 /// ``WebServiceCore/WebService/reconnectingWebSocket(_:subprotocols:options:reconnection:maximumQueuedMessages:onOpen:configuring:)``
 /// creates the object. All members may be used from any thread.
 ///
-/// - The connections do not depend on a reader, but read the ``messages`` even if you do not use
-///   them: while ``WebSocket/Options/bufferSize`` bytes of earlier connections are unread, no
-///   further connection is opened.
-/// - Cancelling a Swift task that waits for a message ends the object, with `URLError.cancelled`.
-///   So does `WebService.cancelAll()`. Cancelling a task that sends ends its call only.
-/// - When the object and its messages are deallocated, the connection is closed with the code 1001
+/// - Connections are opened even if no message is read. However, while
+///   ``WebSocket/Options/bufferSize`` bytes of earlier connections are unread, no further
+///   connection is opened, so read the ``messages`` even if you do not use them.
+/// - Cancelling a Swift task that waits for a message closes the object with `URLError.cancelled`,
+///   as does `WebService.cancelAll()`. Cancelling a task that sends a message ends only that call.
+/// - When the object and its messages are deallocated, the connection is closed with code 1001
 ///   (going away).
 public final class ReconnectingWebSocket: Sendable {
     /// The state of the connection.
@@ -27,9 +27,11 @@ public final class ReconnectingWebSocket: Sendable {
         /// Messages can be sent.
         case open
         /// The last connection has ended with the error, or was closed by the server without an
-        /// error. The next one is opened at the date, or later if too many messages are unread.
+        /// error. The next connection is opened at the date, or later if too many messages are
+        /// unread.
         case waiting(until: Date, after: (any Error)?)
-        /// No further connection is opened: because of the error, or because the object was closed.
+        /// No further connection is opened, because of the error, because the object was closed, or
+        /// because the reconnection policy allows no further connection.
         case closed((any Error)?)
     }
 
@@ -51,10 +53,10 @@ public final class ReconnectingWebSocket: Sendable {
     /// The current state.
     public var state: State { connections.status }
 
-    /// The state, now and after every change, in order.
+    /// The current state, followed by the state after every change, in order.
     ///
-    /// A slow reader receives the latest state. The sequence ends after ``State/closed(_:)``. Every
-    /// access returns another sequence, which does not retain this object.
+    /// A slow reader receives only the latest state. The sequence ends after ``State/closed(_:)``.
+    /// Every access returns another sequence, which does not retain this object.
     public var states: AsyncStream<State> { connections.statuses }
 
     // MARK: Messages
@@ -62,9 +64,10 @@ public final class ReconnectingWebSocket: Sendable {
     /// The messages of the server, from all connections in their order.
     ///
     /// The rules of ``WebSocket/messages`` apply to iterations. The loss of a connection does not
-    /// end the sequence: messages that arrived before it are delivered, followed by those of the
-    /// next connection. The sequence ends after ``close(_:reason:)``, and throws the error with
-    /// which the object was closed. A later iteration ends or throws in the same way.
+    /// end the sequence. Messages that arrived before the loss are delivered, followed by those of
+    /// the next connection. The sequence ends after ``close(_:reason:)``, and after the server has
+    /// closed the last connection that the policy allows. If the object was closed because of an
+    /// error, the sequence throws that error. A later iteration ends or throws in the same way.
     public var messages: WebSocket.Messages<WebSocketMessage> {
         WebSocket.Messages(iterations) { [self] in try await connections.next() }
     }
@@ -74,7 +77,7 @@ public final class ReconnectingWebSocket: Sendable {
     ///
     /// - Parameters:
     ///   - type: The type of the values.
-    ///   - decoder: Decodes the values. Defaults to `nil`: the decoder of the service.
+    ///   - decoder: The decoder of the values. Defaults to `nil`: the decoder of the service.
     public func messages<Value: Decodable & Sendable>(
         of type: Value.Type, decoder: (any BodyDecoder)? = nil
     ) -> WebSocket.Messages<Value> {
@@ -84,7 +87,7 @@ public final class ReconnectingWebSocket: Sendable {
         }
     }
 
-    /// Waits for the next message of the server, at most for a duration.
+    /// Waits for the next message of the server for at most a given duration.
     ///
     /// The wait includes the time in which there is no connection. The rules of
     /// ``WebSocket/message(within:)`` apply.
@@ -92,9 +95,9 @@ public final class ReconnectingWebSocket: Sendable {
     /// - Parameter timeout: The duration on the service's clock. If it is not positive, the call
     ///   returns a message that has already arrived, or `nil`.
     /// - Returns: The message, or `nil` if none has arrived in time.
-    /// - Throws: `WebServiceError.Code.webSocketClosed` after ``close(_:reason:)``;
-    ///   `WebServiceError.Code.streamConsumed` if another call or iteration waits for a message;
-    ///   and the error with which the object was closed.
+    /// - Throws: `WebServiceError.Code.webSocketClosed` after ``close(_:reason:)`` or another end
+    ///   without an error; `WebServiceError.Code.streamConsumed` if another call or iteration waits
+    ///   for a message; and the error with which the object was closed.
     public func message(within timeout: Duration) async throws -> WebSocketMessage? {
         switch try await connections.next(within: timeout) {
         case .message(let message): message
@@ -105,7 +108,7 @@ public final class ReconnectingWebSocket: Sendable {
 
     // MARK: Sending
 
-    /// Sends a text message, and returns when all of it was passed to the connection.
+    /// Sends a text message, and returns when all of it has been passed to the connection.
     ///
     /// While the state is not ``State/open``, the message waits in a queue, whose length
     /// `maximumQueuedMessages` limits. After `onOpen` has returned, the queued messages are sent in
@@ -116,17 +119,18 @@ public final class ReconnectingWebSocket: Sendable {
     /// call throws the error of the connection. Whether the server has received the message is then
     /// unknown, so send it again only if the server recognizes duplicates. A message that no
     /// connection has accepted stays in the queue. Bytes that the system has accepted can be lost
-    /// together with the connection: if you need certainty, have the server acknowledge each
+    /// together with the connection. If you need certainty, have the server acknowledge each
     /// message.
     ///
-    /// The cancellation of the Swift task removes the message from the queue, and does not
-    /// interrupt the sending of a message that a connection has accepted.
+    /// Cancelling the Swift task removes the message from the queue. It does not interrupt a
+    /// message that a connection has accepted.
     ///
     /// - Throws: `WebServiceError.Code.webSocketNotOpen` if the connection is not open and the
-    ///   queue is full, also for the latest messages if more wait when the connection is lost; the
-    ///   error with which the connection was lost, such as `URLError.networkConnectionLost`;
-    ///   `WebServiceError.Code.webSocketClosed` after ``close(_:reason:)``, or the error with which
-    ///   the object was closed; and `URLError.cancelled`.
+    ///   queue is full, or if the connection is lost while more messages wait than the queue can
+    ///   hold; the error with which the connection was lost, such as
+    ///   `URLError.networkConnectionLost`; `WebServiceError.Code.webSocketClosed` after
+    ///   ``close(_:reason:)``, or the error with which the object was closed; and
+    ///   `URLError.cancelled`.
     public func send(_ text: String) async throws { try await connections.send(.text(text)) }
 
     /// Sends a binary message; see ``send(_:)-(String)``.
@@ -136,7 +140,7 @@ public final class ReconnectingWebSocket: Sendable {
     ///
     /// - Parameters:
     ///   - value: The value.
-    ///   - encoder: Encodes the value. Defaults to `nil`: the encoder of the service.
+    ///   - encoder: The encoder of the value. Defaults to `nil`: the encoder of the service.
     /// - Throws: `WebServiceError.Code.encoding` if the value cannot be encoded, and the errors of
     ///   ``send(_:)-(String)``.
     public func send(_ value: some Encodable, encoder: (any BodyEncoder)? = nil) async throws {
@@ -162,7 +166,7 @@ public final class ReconnectingWebSocket: Sendable {
     /// Closes the connection, and waits for the server to close it too, for at most
     /// ``WebSocket/Options/closeTimeout``. No further connection is opened.
     ///
-    /// Messages in the queue are not sent: their calls throw
+    /// Messages in the queue are not sent, and their calls throw
     /// `WebServiceError.Code.webSocketClosed`. Messages that arrive after the call are discarded.
     /// Further calls have no effect.
     ///

@@ -4,8 +4,8 @@ import WebSocketCodec
 
 /// The connections of a ``ReconnectingWebSocket``, one after another.
 ///
-/// One Swift task opens them, and sets the status. A reader reads from the current connection; the
-/// task stores what is unread when a connection ends.
+/// One Swift task opens the connections and sets the status. A reader reads from the current
+/// connection. When a connection ends, the task stores the unread messages.
 final class SuccessiveConnections: Sendable {
     typealias Status = ReconnectingWebSocket.State
 
@@ -23,7 +23,7 @@ final class SuccessiveConnections: Sendable {
         var observers = ChangeObservers<Status>()
         /// The task that opens the connections; `nil` after its end.
         var task: Task<Void, Never>?
-        /// The result that a caller has requested, before the task has ended.
+        /// The result of the first call that ends the task; `nil` before that call.
         var requestedEnd: Result<Void, any Error>?
         var end: Result<Void, any Error>?
 
@@ -31,9 +31,10 @@ final class SuccessiveConnections: Sendable {
         var socket: WebSocket?
         /// Whether `onOpen` has returned, and the connection has not ended.
         var isOpen = false
-        /// Whether the task sends the messages of the queue, after which further messages follow.
+        /// Whether the task is sending the messages of the queue. Further messages are sent after
+        /// them.
         var isSendingQueue = false
-        /// The messages that wait for a connection, or for earlier ones.
+        /// The messages that wait for a connection, or for earlier messages.
         private(set) var queue = Queue<Outgoing>()
         private(set) var queuedBytes = 0
 
@@ -60,7 +61,8 @@ final class SuccessiveConnections: Sendable {
             if queue.count < count { queuedBytes -= message.message.byteCount }
         }
 
-        /// Removes and returns the latest messages of the queue.
+        /// Removes and returns the latest messages of the queue, so that at most the given number
+        /// of messages remains.
         mutating func trimQueue(to maximumCount: Int) -> [Outgoing] {
             var (removed, index) = ([Outgoing](), 0)
             queue.removeAll { message in
@@ -161,7 +163,7 @@ final class SuccessiveConnections: Sendable {
         }
     }
 
-    /// Returns the delay before the next connection; `nil` if there is none.
+    /// Returns the delay before the next connection; `nil` if no further connection is opened.
     private func delay(after failure: (any Error)?) -> Duration? {
         // The predicate is not called for a cancellation.
         guard (failure as? URLError)?.code != .cancelled, !(failure is CancellationError) else { return nil }
@@ -176,10 +178,10 @@ final class SuccessiveConnections: Sendable {
         }
     }
 
-    /// Opens a connection, sends the queued messages, and waits for its end.
+    /// Opens a connection, sends the queued messages, and waits for the connection to end.
     ///
-    /// - Returns: The error of the connection, and whether it had a message that `onOpen` did not
-    ///   read.
+    /// - Returns: The error of the connection, and whether the connection had a message that
+    ///   `onOpen` did not read.
     private func connection() async -> ((any Error)?, hasMessage: Bool) {
         let socket: WebSocket
         do { socket = try await open() } catch { return (error, false) }
@@ -252,10 +254,10 @@ final class SuccessiveConnections: Sendable {
         }
     }
 
-    /// Passes a message to a connection, and sets its result when it was written.
+    /// Passes a message to a connection, and sets the message's result when it has been written.
     ///
-    /// - Returns: Whether the connection has accepted the message. Otherwise, the connection is not
-    ///   open any longer.
+    /// - Returns: Whether the connection has accepted the message. Otherwise, the connection is no
+    ///   longer open.
     private func pass(
         _ message: Outgoing, to socket: WebSocket, written: @escaping @Sendable () -> Void = {}
     ) -> Bool {
@@ -315,7 +317,7 @@ final class SuccessiveConnections: Sendable {
 
     func next(within limit: Duration) async throws -> WebSocketChannel.Arrival { try await read(limit) }
 
-    /// What a reader does next.
+    /// The next step of a reader.
     private enum Step {
         case message(WebSocketMessage, room: Once<Bool>?)
         case read(WebSocket)
@@ -341,7 +343,7 @@ final class SuccessiveConnections: Sendable {
             case .read(let socket):
                 let arrival = try await read(from: socket, rest(until: deadline))
                 guard case .end = arrival else { return arrival }
-                // The task stores what is unread, and continues with the next connection.
+                // The task stores the unread messages, and continues with the next connection.
                 state.withLock { state in
                     if state.socket === socket { state.isReadable = false }
                 }
@@ -409,7 +411,7 @@ final class SuccessiveConnections: Sendable {
         }
     }
 
-    /// Decides about a message.
+    /// Decides whether a message is sent or queued.
     ///
     /// - Returns: The connection to send it over, or `nil` if it is queued.
     private func admit(_ message: Outgoing) throws -> WebSocket? {
@@ -445,7 +447,7 @@ final class SuccessiveConnections: Sendable {
         let cause = if case .waiting(_, let error)? = status { error } else { nil as (any Error)? }
         let text =
             maximumQueuedMessages == 0
-            ? "the connection is not open, and no messages are queued; wait for the state open, "
+            ? "the connection is not open, and messages are not queued; wait for the state open, "
                 + "or set maximumQueuedMessages"
             : "the connection is not open, and \(maximumQueuedMessages) messages are queued; "
                 + "wait for the state open, or increase maximumQueuedMessages"
@@ -476,7 +478,8 @@ final class SuccessiveConnections: Sendable {
         task?.cancel()
     }
 
-    /// Requests the end of the task, unless it is requested, and ends what waits for it.
+    /// Requests the end of the task, unless it was already requested, and fails the queued
+    /// messages.
     private func requestEnd(_ end: Result<Void, any Error>) -> (WebSocket?, Task<Void, Never>?) {
         let (socket, task, messages) = state.withLock { state in
             state.requestedEnd = state.requestedEnd ?? end

@@ -21,20 +21,21 @@ extension WebService {
     ///   - path: The path, or an absolute URL, whose scheme may be `ws` or `wss`.
     ///   - subprotocols: The subprotocols that the program supports, in order of preference.
     ///   - options: The settings of each connection.
-    ///   - reconnection: The delays between connections. The rules of event streams apply: a
+    ///   - reconnection: The delays between connections. The rules of event streams apply. A
     ///     message counts as an event, but the server cannot specify a reconnection time. Defaults
     ///     to `.reconnecting()`.
     ///   - maximumQueuedMessages: The number of messages that may wait in `send` for the next
     ///     connection. Defaults to 0: while the connection is not open, `send` throws
     ///     `WebServiceError.Code.webSocketNotOpen`.
-    ///   - onOpen: Called with each connection before its first message, for example to subscribe,
-    ///     in a separate Swift task. It sends over the socket that it receives: the messages of
-    ///     ``ReconnectingWebSocket/send(_:)-(String)`` wait until it has returned. Messages that it
-    ///     does not read are delivered when it has returned; from then on, reading from the socket
-    ///     throws `WebServiceError.Code.streamConsumed`. Its errors are treated as those of the
-    ///     connection. If it does not return within the `timeout` of the request, which defaults to
-    ///     60 seconds, its task is cancelled, and the connection fails with `URLError.timedOut`.
-    ///   - configure: Changes each request before it is sent.
+    ///   - onOpen: A closure that is called with each connection before its first message, in a
+    ///     separate Swift task, for example to subscribe. It sends over the socket that it
+    ///     receives, because the messages of ``ReconnectingWebSocket/send(_:)-(String)`` wait until
+    ///     it has returned. Messages that it does not read are delivered after it has returned.
+    ///     From then on, reading from the socket throws `WebServiceError.Code.streamConsumed`. An
+    ///     error of the closure is treated like one of the connection. If the closure does not
+    ///     return within the `timeout` of the request, which defaults to 60 seconds, its task is
+    ///     cancelled, and the connection fails with `URLError.timedOut`.
+    ///   - configure: A closure that changes each request before it is sent.
     public func reconnectingWebSocket(
         _ path: String, subprotocols: [String] = [], options: WebSocket.Options = WebSocket.Options(),
         reconnection: ServerSentEvent.Reconnection = .reconnecting(), maximumQueuedMessages: Int = 0,

@@ -9,19 +9,19 @@ extension WebService {
     /// ```
     /// The handshake is a GET request of this service: its interceptors, delegate, cookies,
     /// observers and log apply, and redirects are followed. An interceptor can retry the handshake
-    /// or add a token. The session must be a `CurlSession`, on Apple platforms a `CurlSession` or
-    /// a `FoundationSession`, or in tests a `MockSession` or a `CassetteSession`. The options of a
+    /// or add a token. The session must be a `CurlSession`, a `FoundationSession` on an Apple
+    /// platform or, in tests, a `MockSession` or a `CassetteSession`. The options of a
     /// `CurlSession` for proxies, TLS, pins and addresses apply to the connection.
     ///
     /// - Parameters:
     ///   - path: The path, or an absolute URL, whose scheme may be `ws` or `wss`.
     ///   - subprotocols: The subprotocols that the program supports, in order of preference.
     ///   - options: The settings of the connection.
-    ///   - configure: Changes the request before it is sent. Defaults to no changes.
+    ///   - configure: A closure that changes the request before it is sent. Defaults to no changes.
     /// - Returns: The connection, after the handshake.
     /// - Throws: `WebServiceError.Code.unacceptableStatus`, with the response and up to 1 MiB of
     ///   its body, if the server refuses the handshake; `WebServiceError.Code.webSocketHandshake`
-    ///   if the response does not correspond to the request;
+    ///   if the response does not match the handshake request;
     ///   `WebServiceError.Code.webSocketUnsupported` if the session cannot open a connection; and
     ///   the errors of a request.
     public func webSocket(

@@ -28,7 +28,7 @@ extension WebSocket {
             public mutating func next() async throws -> Element? {
                 if let number, number != iterations.latest {
                     throw WebServiceError(
-                        .streamConsumed, "a later iteration reads the messages; use one iterator at a time")
+                        .streamConsumed, "a later iteration has read messages; create a new iterator")
                 }
                 let element = try await nextElement()
                 number = number ?? iterations.begin()
@@ -37,7 +37,7 @@ extension WebSocket {
         }
     }
 
-    /// The iterations over the messages of a connection. The latest one may continue.
+    /// The iterations over the messages of a connection. Only the latest one may continue.
     final class Iterations: Sendable {
         private let count = Atomic(0)
 
@@ -46,7 +46,7 @@ extension WebSocket {
 
         /// Begins an iteration.
         ///
-        /// - Returns: Its number.
+        /// - Returns: The number of the iteration.
         func begin() -> Int { count.add(1, ordering: .acquiringAndReleasing).newValue }
     }
 }

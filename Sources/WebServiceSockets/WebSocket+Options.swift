@@ -23,8 +23,8 @@ extension WebSocket {
         /// The maximum wait for the server to close the connection after a Close frame, on the
         /// clock of the service. Defaults to 5 seconds.
         public var closeTimeout: Duration = .seconds(5)
-        /// A Boolean value that indicates whether messages are compressed if the server supports it
-        /// (permessage-deflate, RFC 7692). Defaults to `true`.
+        /// Whether messages are compressed if the server supports it (permessage-deflate, RFC
+        /// 7692). Defaults to `true`.
         ///
         /// Compressing secrets together with data that an attacker controls can reveal the secrets.
         public var compresses = true

@@ -15,9 +15,9 @@ import WebSocketCodec
 ///
 /// - The connection responds to pings of the server until the buffer of received messages is full.
 /// - Cancelling a Swift task that waits for a message, sends or closes ends the connection
-///   immediately, with `URLError.cancelled`. So does `WebService.cancelAll()`.
-/// - When the object and its ``Messages`` are deallocated, the connection is closed with the code
-///   1001 (going away).
+///   immediately with `URLError.cancelled`, as does `WebService.cancelAll()`.
+/// - When the object and its ``Messages`` are deallocated, the connection is closed with code 1001
+///   (going away).
 /// - The service lists the connection as a stream in flight.
 public final class WebSocket: Sendable {
     /// The response to the handshake; its status is 101.
@@ -61,19 +61,20 @@ public final class WebSocket: Sendable {
     /// The messages of the server.
     ///
     /// Each message is delivered once. A later iteration, including one over values, continues
-    /// where the previous one ended. If the previous one is then continued, it throws
+    /// where the previous one ended. If the previous iteration is then continued, it throws
     /// `WebServiceError.Code.streamConsumed`, as does an iteration that reads while another one
     /// waits for a message. While no message is read, messages are buffered up to
     /// ``Options/bufferSize``, and then the server is held back.
     ///
-    /// The sequence ends when the server closes the connection with the code 1000 or 1001 or
-    /// without a code, and after ``close(_:reason:)``. In other cases, it delivers the messages
-    /// that arrived before, and then throws:
+    /// The sequence ends when the server closes the connection with code 1000 or 1001 or without a
+    /// code, and after ``close(_:reason:)``. In all other cases, it delivers the messages that
+    /// arrived before the end, and then throws:
     /// - `WebServiceError.Code.webSocketClosed` after any other code, with the ``closure`` as the
     ///   underlying error;
     /// - `WebServiceError.Code.webSocketViolation` if the server violates the protocol;
     /// - `WebServiceError.Code.elementTooLarge` if a message exceeds a limit of ``Options``;
-    /// - `URLError.networkConnectionLost` if the connection ends without a Close frame;
+    /// - `URLError.networkConnectionLost` or another transport error if the connection ends without
+    ///   a Close frame;
     /// - `URLError.timedOut` if the server does not respond to a ping;
     /// - `URLError.cancelled` after a cancellation.
     ///
@@ -87,12 +88,12 @@ public final class WebSocket: Sendable {
 
     /// Returns the server's messages as values of a type.
     ///
-    /// The sequence ends and throws like ``messages``. For a message that cannot be decoded, it
-    /// throws `WebServiceError.Code.decoding`; the next iteration continues with the next message.
+    /// The sequence ends and throws like ``messages``. If a message cannot be decoded, the sequence
+    /// throws `WebServiceError.Code.decoding`. The next iteration continues with the next message.
     ///
     /// - Parameters:
     ///   - type: The type of the values.
-    ///   - decoder: Decodes the values. Defaults to `nil`: the decoder of the service.
+    ///   - decoder: The decoder of the values. Defaults to `nil`: the decoder of the service.
     public func messages<Value: Decodable & Sendable>(
         of type: Value.Type, decoder: (any BodyDecoder)? = nil
     ) -> Messages<Value> {
@@ -103,16 +104,17 @@ public final class WebSocket: Sendable {
         }
     }
 
-    /// Waits for the next message of the server, at most for a duration.
+    /// Waits for the next message of the server for at most a given duration.
     ///
-    /// A timeout does not end the connection, and no message is lost: one that arrives later is
-    /// returned by the next call or iteration. The call takes one message, and an iteration that
-    /// began before it continues after it. The cancellation of the Swift task ends the connection.
+    /// A timeout does not end the connection, and no message is lost. The next call or iteration
+    /// returns a message that arrives later. Each call takes one message, and an iteration that
+    /// began before the call continues after that message. Cancelling the Swift task ends the
+    /// connection.
     ///
     /// - Parameter timeout: The duration on the service's clock. If it is not positive, the call
     ///   returns a message that has already arrived, or `nil`.
     /// - Returns: The message, or `nil` if none has arrived in time.
-    /// - Throws: `WebServiceError.Code.webSocketClosed` if the connection was closed, also with the
+    /// - Throws: `WebServiceError.Code.webSocketClosed` if the connection was closed, even with
     ///   code 1000; `WebServiceError.Code.streamConsumed` if another call or iteration waits for a
     ///   message; and the errors of ``messages``.
     public func message(within timeout: Duration) async throws -> WebSocketMessage? {
@@ -137,12 +139,12 @@ public final class WebSocket: Sendable {
 
     /// Sends a text message.
     ///
-    /// Returns when the message is buffered. While more than ``Options/bufferSize`` bytes wait for
-    /// the server, the method waits. The messages of concurrent calls are sent in the order of the
-    /// calls.
+    /// The method returns when the message is buffered. While more than ``Options/bufferSize``
+    /// bytes wait for the server, the method waits. The messages of concurrent calls are sent in
+    /// the order of the calls.
     ///
     /// - Throws: `WebServiceError.Code.webSocketClosed` if the connection is closed, or the error
-    ///   with which it has ended.
+    ///   with which it has ended; and `URLError.cancelled`.
     public func send(_ text: String) async throws { try await channel.send(.text(text)) }
 
     /// Sends a binary message; see ``send(_:)-(String)``.
@@ -152,39 +154,42 @@ public final class WebSocket: Sendable {
     ///
     /// - Parameters:
     ///   - value: The value.
-    ///   - encoder: Encodes the value. Defaults to `nil`: the encoder of the service.
+    ///   - encoder: The encoder of the value. Defaults to `nil`: the encoder of the service.
     /// - Throws: `WebServiceError.Code.encoding` if the value cannot be encoded, and the errors of
     ///   ``send(_:)-(String)``.
     public func send(_ value: some Encodable, encoder: (any BodyEncoder)? = nil) async throws {
         try await channel.send(try .encoding(value, with: encoder ?? self.encoder))
     }
 
-    /// The number of bytes of the messages that `send` has accepted, and that were not passed to
-    /// the connection completely.
+    /// The number of bytes of the messages that `send` has accepted but that have not been passed
+    /// completely to the connection.
     ///
-    /// The number counts the content of the messages, before compression and without the headers of
-    /// frames, like `bufferedAmount` of the WHATWG. After the end of the connection, it counts the
-    /// messages that were not sent completely. Bytes that the system has accepted may not have
-    /// reached the server.
+    /// The number covers the content of the messages, before compression and without the headers of
+    /// frames, like `bufferedAmount` in the WebSockets standard of the WHATWG. After the end of the
+    /// connection, it covers the messages that were not sent completely. Bytes that the system has
+    /// accepted may not have reached the server.
     public var bufferedByteCount: Int { channel.unwrittenBytes }
 
     // MARK: Pings
 
-    /// Sends a ping, and returns the duration until the pong of the server, on the service's clock.
+    /// Sends a ping, and returns the duration until the server's pong arrives, on the service's
+    /// clock.
     ///
-    /// The ping follows the messages that wait to be sent, and the duration includes their sending.
-    /// The pong follows the messages that the server has sent before, so it does not arrive while
-    /// the buffer of received messages is full. Any number of calls may wait at the same time: each
-    /// receives the pong with its own payload, or that of a later call, because a server may
-    /// respond to the latest ping only (RFC 6455, section 5.5.3). Other pongs have no effect. The
-    /// connection also sends pings automatically; see ``Options/pingInterval``.
+    /// The ping is sent after the messages that wait to be sent, so the duration includes the time
+    /// to send them. The pong arrives after the messages that the server has sent before it, so it
+    /// does not arrive while the buffer of received messages is full. Any number of calls may wait
+    /// at the same time. Each call receives the pong with its own payload or with that of a later
+    /// call, because a server may respond only to the latest ping (RFC 6455, section 5.5.3). Other
+    /// pongs complete no call. The connection also sends pings automatically; see
+    /// ``Options/pingInterval``.
     ///
-    /// A timeout and the cancellation of the Swift task do not end the connection.
+    /// Neither a timeout nor the cancellation of the Swift task ends the connection.
     ///
     /// - Parameter timeout: The maximum duration. Defaults to 10 seconds.
     /// - Throws: `URLError.timedOut` if the server does not respond within the timeout;
-    ///   `WebServiceError.Code.webSocketClosed` if the connection is or was closed, or the error
-    ///   with which it has ended; and `URLError.cancelled`.
+    ///   `WebServiceError.Code.webSocketClosed` if the connection was already closed or is closed
+    ///   before the pong arrives; the error with which the connection ended, if it ended in another
+    ///   way; and `URLError.cancelled`.
     public func ping(within timeout: Duration = .seconds(10)) async throws -> Duration {
         try await channel.ping(within: timeout)
     }
@@ -208,7 +213,7 @@ public final class WebSocket: Sendable {
 
     /// The code and the reason with which the server has closed the connection.
     ///
-    /// `nil` while the connection is open, and if the server has not sent a code.
+    /// `nil` while the connection is open, or if the server has not sent a code.
     public var closure: WebSocketClosure? { channel.closure }
 }
 
@@ -224,15 +229,15 @@ extension WebSocketMessage {
 }
 
 extension WebServiceError.Code {
-    /// A ``WebSocket`` that the server closed with a code that indicates an error, or a message
-    /// sent over a closed connection.
+    /// A ``WebSocket`` that the server closed with a code that indicates an error, or a call on a
+    /// closed connection.
     public static let webSocketClosed = WebServiceError.Code("webSocketClosed")
-    /// A message or a ping for a ``ReconnectingWebSocket`` that was not open, and whose queue was
-    /// full.
+    /// A message for a ``ReconnectingWebSocket`` that was not open and whose queue was full, or a
+    /// ping over one that was not open.
     public static let webSocketNotOpen = WebServiceError.Code("webSocketNotOpen")
     /// Bytes from the server that violate the WebSocket protocol. The error message names the rule.
     public static let webSocketViolation = WebServiceError.Code("webSocketViolation")
-    /// A response to the handshake of a ``WebSocket`` that does not correspond to the request.
+    /// A response that does not match the handshake request of a ``WebSocket``.
     public static let webSocketHandshake = WebServiceError.Code("webSocketHandshake")
     /// A session that cannot open a ``WebSocket``.
     public static let webSocketUnsupported = WebServiceError.Code("webSocketUnsupported")

@@ -5,21 +5,22 @@ extension FileStorage {
     /// The result of reading a wrapped file.
     enum Wrapped {
         case entry(StorageEntry)
-        /// Intact, but for another key or from a newer version of this library.
+        /// The file is intact, but it is for another key or from a newer version of this library.
         case foreign
         case damaged
     }
 
-    /// The file format `wrapped`: signature, version, form, two zero bytes, date, length of the
-    /// key, length of the data, key, data, and a checksum of all preceding bytes. Numbers are
-    /// little-endian. Every version starts with signature and version and ends with the checksum.
+    /// The file format `wrapped`: a signature, the version, the form, two zero bytes, the date, the
+    /// length of the key, the length of the data, the key, the data, and a checksum of all
+    /// preceding bytes. Numbers are little-endian. Every version starts with the signature and the
+    /// version, and ends with the checksum.
     enum WrappedFile {
         private static let magic = Array("WSEn".utf8)
         private static let version: UInt8 = 1
         private static let headCount = 28
         /// The number of bytes of a file in addition to its key and data.
         static let overhead = headCount + 8
-        /// The value for an unknown date.
+        /// The value that represents an unknown date.
         private static let noDate = Int64.min
 
         /// - Parameter data: The data of the entry.
@@ -36,7 +37,7 @@ extension FileStorage {
         }
 
         /// Returns whether a file that starts with these bytes has the length that they specify.
-        /// For other versions, the length is not checked.
+        /// The length of files of other versions is not checked.
         static func isWhole(_ head: Data, count: Int) -> Bool {
             guard head.count >= headCount, count >= overhead, head.starts(with: magic) else { return false }
             return head.withUnsafeBytes { head in
@@ -67,8 +68,8 @@ extension FileStorage {
             }
         }
 
-        /// Returns the number of bytes up to the end of the key of a file that begins with these
-        /// bytes; `nil` if the file is of another version or too short.
+        /// Returns the number of bytes up to the end of the key in a file that begins with these
+        /// bytes. Returns `nil` if the file is of another version or too short.
         static func headCount(_ head: Data, fileSize: Int) -> Int? {
             guard fileSize >= overhead, head.count >= headCount, head.starts(with: magic + [version]) else {
                 return nil
@@ -77,9 +78,10 @@ extension FileStorage {
             return keyCount <= fileSize - overhead ? headCount + keyCount : nil
         }
 
-        /// Returns the description of a file with this head; `nil` if it is damaged.
+        /// Returns a summary of the file with this head, or `nil` if the file is damaged.
         ///
-        /// - Parameter head: At least as many bytes as ``headCount(_:fileSize:)``.
+        /// - Parameter head: The first bytes of the file, at least as many as
+        ///   ``headCount(_:fileSize:)`` returns.
         static func summary(_ head: Data, fileSize: Int) -> StorageEntry.Summary? {
             guard let count = headCount(head, fileSize: fileSize), head.count >= count, isWhole(head, count: fileSize),
                 let key = StorageKey(bytes: Array(head.dropFirst(headCount).prefix(count - headCount)))
@@ -92,8 +94,8 @@ extension FileStorage {
             microseconds == noDate ? nil : Date(timeIntervalSince1970: Double(microseconds) / 1e6)
         }
 
-        /// Returns whether a file of this version, which may be damaged, is for a key that starts
-        /// with the given bytes.
+        /// Returns whether a file of this version is for a key that starts with the given bytes.
+        /// The file may be damaged.
         static func isFor(keyWith prefix: [UInt8], _ bytes: Data) -> Bool {
             guard bytes.count >= overhead, bytes.starts(with: magic + [version]) else { return false }
             let keyCount = bytes.withUnsafeBytes { number($0, at: 16, UInt32.self) }
@@ -133,8 +135,8 @@ extension FileStorage {
         }
     }
 
-    /// The file names of a storage. Files with other names, including those of a storage with
-    /// another prefix, are ignored.
+    /// The names of a storage's files. Files with other names are ignored, including those of a
+    /// storage with another prefix.
     struct Names: Sendable {
         enum Kind {
             case entry
@@ -165,7 +167,7 @@ extension FileStorage {
             "\(prefix)\(key.fileName).\(UInt64.random(in: .min ... .max).hexadecimal).temporary"
         }
 
-        /// Returns the kind of a file with this name, or `nil` if it does not belong to the
+        /// Returns the kind of the file with this name, or `nil` if the file does not belong to the
         /// storage.
         func kind(of name: String) -> Kind? {
             var rest = name.utf8[...]

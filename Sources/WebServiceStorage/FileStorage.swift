@@ -1,48 +1,52 @@
 public import Foundation
 import WebServiceCore
 
-/// A storage that writes each response to a file, in a custom folder.
+/// A storage that writes each response to a file in a custom folder.
 ///
-/// A file contains the bytes of the response, its key (identifier, classification and account,
-/// unencrypted) and the date at which it was stored. It contains no header fields and no data of
-/// the request. (The entries of a `ResponseCache` include header fields, and their identifier is
-/// the URL.) Files are accessible only to the user (mode 0600), as are folders that this storage
-/// creates (0700); nothing is encrypted. File names are derived from a hash, so no identifier can
-/// refer to a path outside the folder. A folder that is a symbolic link is refused, and no link in
-/// it is followed; its parent folders are not checked.
+/// A file contains the bytes of the response and, with ``Format/wrapped``, its key (identifier,
+/// classification and account, unencrypted) and the date at which it was stored. It contains no
+/// header fields and no other data of the request, except in the entries of a `ResponseCache`,
+/// which include the header fields and the URL. Files are accessible only to the user (mode 0600),
+/// as are folders that this storage creates (0700). Nothing is encrypted. File names are derived
+/// from a hash, so no identifier can refer to a path outside the folder. A folder that is a
+/// symbolic link is refused, and links inside the folder are not followed. The parent folders are
+/// not checked.
 ///
 /// Files are replaced atomically: at any time, even if the process is terminated, either the old or
-/// the new file exists. With ``StorageEntry/Durability/power``, a store or a removal completes only
-/// after it has been written to the disk. A damaged file counts as absent and is removed; the
-/// checksum detects damage, but not tampering.
+/// the new file exists. With ``StorageEntry/Durability/power``, storing or removing an entry
+/// completes only after the change has been written to the disk. A damaged file counts as absent
+/// and is removed. The checksum detects damage, but not tampering.
 ///
 /// Several storages and several processes may use one folder. Storages with the same prefix share
-/// their entries. Storages with prefixes that differ in more than case do not access each other's
-/// files, nor any other files. All storages with one prefix must use the same ``Format``. Each
-/// process enforces the limits based on the files that it has found and on its own changes; if
-/// several processes write, the limits are met after a store by the process that scanned last. When
-/// the folder is first used, incomplete files of terminated processes are removed if they are at
-/// least one hour old.
+/// their entries. Storages whose prefixes differ in more than case do not access each other's
+/// files, and no storage accesses any other files. All storages with one prefix must use the same
+/// ``Format``.
+///
+/// Each process enforces the limits based on the files that it has found and on its own changes. If
+/// several processes write, only the process that was the last to scan the folder is certain to
+/// meet the limits when it stores an entry. When the folder is first used, incomplete files of
+/// terminated processes are removed if they are at least one hour old.
 ///
 /// Nothing is read or written before the first call. All calls are executed in order on a queue of
-/// the storage, not on a thread of the Swift concurrency pool (in a forked process, on the caller's
-/// thread). A call that has started is completed even if its task is cancelled. With limits, the
-/// first store scans all files, and so does a store each time an eighth of them has been removed to
-/// meet the limits; all other stores cost the same as without limits.
+/// the storage, not on a thread of the Swift concurrency pool. In a forked process, they are
+/// executed on the caller's thread. A call that has started is completed even if its task is
+/// cancelled. If there are limits, the first store scans all files. Another scan takes place each
+/// time an eighth of the files has been removed to meet the limits. All other stores cost the same
+/// as without limits.
 public final class FileStorage: ResponseStorage {
     /// The content of a file.
     public enum Format: Sendable, Hashable {
-        /// The data with its key, date and checksum.
+        /// The data together with its key, its date and a checksum.
         case wrapped
-        /// The data alone, for files that other programs read. Neither damage nor a collision of
-        /// file names is detected. The date is unknown (`nil`), and an entry is read as
+        /// Only the data, for files that other programs read. Neither damage nor a collision of
+        /// file names is detected. The date is unknown (`nil`), and every entry is read as
         /// ``StorageEntry/Content/unlabelled(_:)``, regardless of what was stored.
         case bare
     }
 
-    /// The folder with the files.
+    /// The folder that contains the files.
     public let folder: URL
-    /// The accepted classifications; `nil` for any.
+    /// The accepted classifications; `nil` if any classification is accepted.
     public let classifications: Set<DataClassification>?
     /// The maximum number of bytes of all files; `nil` for no limit.
     public let maximumBytes: Int?
@@ -71,14 +75,14 @@ public final class FileStorage: ResponseStorage {
     ///   - prefix: The start of every file name: at most 64 ASCII letters, digits, `_`, `-` and
     ///     `.`, not starting with `.`. Defaults to an empty string.
     ///   - format: The content of a file. Defaults to ``Format/wrapped``.
-    ///   - classifications: The accepted classifications. Defaults to `nil`, any.
-    ///   - maximumBytes: The maximum number of bytes of all files; with ``Format/wrapped``, a file
-    ///     is 36 bytes longer than its key and data. Defaults to `nil`, no limit.
-    ///   - maximumCount: The maximum number of entries; below 1, nothing can be stored. Defaults to
-    ///     `nil`, no limit.
+    ///   - classifications: The accepted classifications. Defaults to `nil`, which accepts any.
+    ///   - maximumBytes: The maximum number of bytes of all files. With ``Format/wrapped``, a file
+    ///     is 36 bytes longer than its key and data. Defaults to `nil`, which means no limit.
+    ///   - maximumCount: The maximum number of entries. If it is less than 1, nothing can be
+    ///     stored. Defaults to `nil`, which means no limit.
     ///   - durability: The guarantee for a stored entry. Defaults to
     ///     ``StorageEntry/Durability/process``.
-    /// - Throws: `WebServiceError.Code.storage` if the URL is not that of a local folder, or the
+    /// - Throws: `WebServiceError.Code.storage` if the URL is not a local file URL, or if the
     ///   prefix is invalid.
     public convenience init(
         folder: URL, prefix: String = "", format: Format = .wrapped, classifications: Set<DataClassification>? = nil,
@@ -115,8 +119,9 @@ public final class FileStorage: ResponseStorage {
 
     /// The folder `WebService` in the user's caches folder, or `nil` if there is none.
     ///
-    /// On Linux, the caches folder is `$XDG_CACHE_HOME` or `~/.cache`. The system may purge it when
-    /// storage space is low. Outside a sandbox, all programs share it: append a custom name.
+    /// On Linux, the caches folder is `$XDG_CACHE_HOME` or `~/.cache`. The system may purge the
+    /// folder when storage space is low. Outside a sandbox, all programs share it, so append a
+    /// custom name.
     public static var defaultFolder: URL? {
         FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first?.appendingPathComponent(
             "WebService", isDirectory: true)
@@ -125,25 +130,26 @@ public final class FileStorage: ResponseStorage {
     /// Returns the entry for a key.
     ///
     /// - Returns: `nil` if there is no entry. A file that is damaged or too large for memory counts
-    ///   as absent and is removed; a file from a newer version of this library, or for another key
-    ///   with the same file name, counts as absent and is retained.
+    ///   as absent and is removed. A file that is from a newer version of this library, or for
+    ///   another key with the same file name, counts as absent and is retained.
     /// - Throws: `WebServiceError.Code.storage` if the file cannot be read, for example because
-    ///   permission is denied; the underlying error is a `POSIXError`.
+    ///   permission is denied. The underlying error is a `POSIXError`.
     public func entry(for key: StorageKey) async throws -> StorageEntry? {
         try await perform("an entry could not be read") { try self.read(key) }
     }
 
-    /// Stores an entry in place of the one with the same key.
+    /// Stores an entry, and replaces the previous entry for the same key.
     ///
-    /// The oldest entries are then removed until the remaining ones are within `maximumBytes` and
-    /// `maximumCount`. An entry dated more than a minute in the future, because of an incorrect
-    /// clock, counts as the oldest.
+    /// The oldest entries are then removed until the remaining entries are within `maximumBytes`
+    /// and `maximumCount`. An entry whose date is more than a minute in the future, because of an
+    /// incorrect clock, counts as the oldest.
     ///
-    /// - Throws: `WebServiceError.Code.entryTooLarge` if the entry alone exceeds `maximumBytes`,
-    ///   or `maximumCount` is less than 1; `WebServiceError.Code.storage` for a value without
-    ///   bytes, or, with a `POSIXError` as the underlying error, if the file cannot be written. The
-    ///   previous entry remains. (If only the last step of ``StorageEntry/Durability/power`` fails,
-    ///   the new entry is stored, but a power failure may lose it.)
+    /// - Throws: `WebServiceError.Code.entryTooLarge` if the entry alone exceeds `maximumBytes`, or
+    ///   if `maximumCount` is less than 1; `WebServiceError.Code.storage` if the entry is a value
+    ///   without bytes, or if the file cannot be written, with a `POSIXError` as the underlying
+    ///   error. The previous entry remains. If only the last step of
+    ///   ``StorageEntry/Durability/power`` fails, however, the new entry is stored, but a power
+    ///   failure may lose it.
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         try await perform("an entry could not be written") { try self.write(entry, key) }
     }
@@ -174,7 +180,7 @@ public final class FileStorage: ResponseStorage {
         return try Folder(path)
     }
 
-    /// Removes incomplete files of terminated processes, once.
+    /// Removes incomplete files of terminated processes. Has an effect only once.
     private func tidy(_ folder: borrowing Folder) throws {
         guard !state.withLock({ $0.isTidy }) else { return }
         let anHourAgo = Int((clock.date.timeIntervalSince1970 - 3600).rounded(.down))
@@ -182,7 +188,7 @@ public final class FileStorage: ResponseStorage {
             guard let status = try folder.status(of: name), !status.isFolder, status.modifiedSeconds < anHourAgo else {
                 continue
             }
-            try? folder.remove(name)  // harmless; the next process tries again
+            try? folder.remove(name)  // if this fails, the next process tries again
         }
         state.withLock { $0.isTidy = true }
     }
@@ -215,7 +221,7 @@ public final class FileStorage: ResponseStorage {
     }
 
     private func discard(_ name: String, _ status: FileStatus, _ key: StorageKey, in folder: borrowing Folder) {
-        try? folder.remove(name, ifStill: status, aside: names.temporary(key))  // a file that remains is a miss as well
+        try? folder.remove(name, ifStill: status, aside: names.temporary(key))  // a remaining file counts as absent
         state.withLock { $0.inventory = nil }
     }
 
@@ -245,7 +251,7 @@ public final class FileStorage: ResponseStorage {
             name, with: format == .wrapped ? WrappedFile.bytes(entry, data, key) : data,
             through: names.temporary(key), date: now, synchronize: durability == .power)
         inventory?.add(size, replacing: old)
-        try? inventory?.makeRoom(  // the entry is stored; the next store tries again
+        try? inventory?.makeRoom(  // if this fails, the next store tries again
             in: folder, names, maximumBytes: maximumBytes ?? .max, maximumCount: maximumCount ?? .max, now: now,
             keeping: name)
         if durability == .power { try folder.synchronize() }
@@ -253,18 +259,18 @@ public final class FileStorage: ResponseStorage {
 }
 
 extension FileStorage {
-    /// The contents of a folder as known to this storage: exact after a scan, and then updated with
-    /// the storage's own changes.
+    /// The contents of a folder as this storage knows them. They are exact after a scan, and then
+    /// updated with the storage's own changes.
     struct Inventory: Sendable {
         private var count = 0
         private var bytes = 0
-        /// Some of the oldest entries; the oldest of all is last.
+        /// Some of the oldest entries. The oldest of them is last.
         private var oldest: [(name: String, status: FileStatus)] = []
 
         /// - Parameters:
-        ///   - now: The current date. Entries dated more than a minute later, because of an
-        ///     incorrect clock, count as the oldest.
-        ///   - kept: An entry that counts as the newest, regardless of its date.
+        ///   - now: The current date. Entries that are dated more than a minute later, because of
+        ///     an incorrect clock, count as the oldest.
+        ///   - kept: The name of an entry that counts as the newest, regardless of its date.
         init(of folder: borrowing Folder, _ names: Names, now: Date, keeping kept: String) throws(SystemFailure) {
             var entries: [(name: String, status: FileStatus)] = []
             for name in try folder.names() where names.kind(of: name) == .entry {
@@ -289,8 +295,8 @@ extension FileStorage {
             bytes -= old.size
         }
 
-        /// Removes the oldest entries, except for `kept`, until both limits are met. The folder is
-        /// scanned again when the list of old entries is exhausted.
+        /// Removes the oldest entries, except `kept`, until both limits are met. Scans the folder
+        /// again when the list of old entries is exhausted.
         mutating func makeRoom(
             in folder: borrowing Folder, _ names: Names, maximumBytes: Int, maximumCount: Int, now: Date,
             keeping kept: String
@@ -298,7 +304,7 @@ extension FileStorage {
             var countHelps = true
             while bytes > maximumBytes || count > maximumCount {
                 if let (name, status) = oldest.popLast() {
-                    // The entry was written again or removed after the scan.
+                    // Otherwise, the entry was written again or removed after the scan.
                     guard name != kept, try folder.status(of: name) == status else { continue }
                     try folder.remove(name)
                     remove(status)
@@ -321,24 +327,25 @@ extension FileStorage {
 }
 
 extension Int {
-    /// Returns the sum, or the maximum on overflow: sparse files may have any length.
+    /// Returns the sum, or the maximum on overflow. Sparse files may have any length.
     fileprivate func addingSaturated(_ other: Int) -> Int {
         let (sum, overflows) = addingReportingOverflow(other)
         return overflows ? .max : sum
     }
 }
 
-/// The list of entries.
+/// Listing of entries.
 extension FileStorage {
-    /// The number of bytes of a file that are read to describe it, unless its key is longer.
+    /// The number of bytes of a file that are read to describe it. If the key is longer, more bytes
+    /// are read.
     private static let headCount = 4 << 10
 
-    /// Returns descriptions of entries; see ``ResponseStorage/summaries(after:limit:)``.
+    /// Returns summaries of entries; see ``ResponseStorage/summaries(after:limit:)``.
     ///
     /// Damage to an entry's data is not detected.
     ///
-    /// - Throws: `WebServiceError.Code.storage` if the folder cannot be read, and with the format
-    ///   ``Format/bare``, whose files do not contain keys.
+    /// - Throws: `WebServiceError.Code.storage` if the folder cannot be read, or if the format is
+    ///   ``Format/bare``, because files in this format do not contain keys.
     public func summaries(after key: StorageKey?, limit: Int) async throws -> [StorageEntry.Summary] {
         guard format == .wrapped else {
             throw WebServiceError(
@@ -375,11 +382,11 @@ extension FileStorage {
     }
 }
 
-/// The removal of entries.
+/// Removal of entries.
 extension FileStorage {
-    /// Removes the entry for a key; a missing entry is not an error.
+    /// Removes the entry for a key. It is not an error if there is no entry.
     ///
-    /// - Throws: `WebServiceError.Code.storage` if the entry cannot be removed; the underlying
+    /// - Throws: `WebServiceError.Code.storage` if the entry cannot be removed. The underlying
     ///   error is a `POSIXError`.
     public func removeEntry(for key: StorageKey) async throws {
         try await perform("an entry could not be removed") {
@@ -392,13 +399,12 @@ extension FileStorage {
         }
     }
 
-    /// Removes all entries with this storage's prefix; all other files are retained.
+    /// Removes all entries with this storage's prefix. All other files are retained.
     ///
-    /// Incomplete files of other processes are removed as well; the stores that write them then
-    /// fail.
+    /// Incomplete files of other processes are also removed, so their stores fail.
     ///
-    /// - Throws: `WebServiceError.Code.storage` if a file cannot be removed, after all other
-    ///   files have been; the underlying error is a `POSIXError`.
+    /// - Throws: `WebServiceError.Code.storage` if a file cannot be removed. All other files are
+    ///   removed first. The underlying error is a `POSIXError`.
     public func removeAll() async throws {
         try await perform("the entries could not be removed") {
             try self.removeFiles { _, name throws(SystemFailure) in self.names.kind(of: name) != nil }
@@ -408,13 +414,13 @@ extension FileStorage {
     /// Removes the entries with a classification.
     ///
     /// If the storage accepts only this classification, all entries are removed, as by
-    /// ``removeAll()``. Otherwise, every file is read, and a file whose classification cannot be
-    /// read, because the file is damaged or from a newer version of this library, is retained.
+    /// ``removeAll()``. Otherwise, every file is read. A file is retained if its classification
+    /// cannot be read because the file is damaged or from a newer version of this library.
     ///
-    /// - Throws: `WebServiceError.Code.storage` if a file cannot be read or removed, after all
-    ///   other files have been processed, with a `POSIXError` as the underlying error. Also thrown
-    ///   for the format ``Format/bare``, whose files contain no classification, if the storage
-    ///   accepts other classifications.
+    /// - Throws: `WebServiceError.Code.storage` if a file cannot be read or removed, with a
+    ///   `POSIXError` as the underlying error. All other files are processed first. This error is
+    ///   also thrown if the format is ``Format/bare``, whose files contain no classification, and
+    ///   the storage accepts other classifications.
     public func removeEntries(of classification: DataClassification) async throws {
         guard format == .wrapped, classifications != [classification] else {
             guard classifications == [classification] else {
@@ -436,7 +442,7 @@ extension FileStorage {
         }
     }
 
-    /// Removes files, and throws the first failure after the others have been removed.
+    /// Removes files, and then throws the first failure if there was one.
     private func removeFiles(
         where isRemoved: (borrowing Folder, _ name: String) throws(SystemFailure) -> Bool
     ) throws {
@@ -457,12 +463,12 @@ extension FileStorage {
 }
 
 extension URL {
-    /// The path of a local folder, which does not follow a symbolic link at its end; `nil` for any
-    /// other URL.
+    /// The path of a local folder; `nil` for any other URL. A symbolic link at the end of the path
+    /// is not followed.
     package var localFolderPath: String? {
         let isLocal = isFileURL && [nil, "", "localhost"].contains(host(percentEncoded: false))
         var path = isLocal ? absoluteURL.path : ""
-        // With a trailing `/` or `/.`, the path would follow the link.
+        // With a trailing `/` or `/.`, the system would follow a link at the end of the path.
         while path.utf8.count > 1,
             let end = [2, 1].first(where: { path.utf8.suffix($0).elementsEqual("/.".utf8.prefix($0)) })
         {

@@ -1,13 +1,14 @@
 import Foundation
 import WebServiceCore
 
-/// A storage that retains the most recently used responses in memory, up to a number and a size.
+/// A storage that retains the most recently used responses in memory, up to a maximum number and
+/// size.
 ///
-/// The storage also accepts values without a byte representation: those of requests that conform
-/// only to ``StorableRequest``. Reading and storing take constant time; reading counts as use. All
-/// members may be used from any thread. Entries are lost when the process ends.
+/// The storage also accepts values without a byte representation, such as those of requests that
+/// conform only to ``StorableRequest``. Reading and storing take constant time, and reading counts
+/// as use. All members may be used from any thread. Entries are lost when the process ends.
 public final class MemoryStorage: ResponseStorage {
-    /// The accepted classifications; `nil` for any.
+    /// The accepted classifications; `nil` if any classification is accepted.
     public let classifications: Set<DataClassification>?
     /// The maximum number of entries.
     public let maximumCount: Int
@@ -21,9 +22,9 @@ public final class MemoryStorage: ResponseStorage {
     /// Creates an empty storage.
     ///
     /// - Parameters:
-    ///   - classifications: The accepted classifications. Defaults to `nil`, any.
-    ///   - maximumCount: The maximum number of entries; below 1, nothing can be stored. Defaults to
-    ///     10,000.
+    ///   - classifications: The accepted classifications. Defaults to `nil`, which accepts any.
+    ///   - maximumCount: The maximum number of entries. If it is less than 1, nothing can be
+    ///     stored. Defaults to 10,000.
     ///   - maximumBytes: The maximum number of bytes of all entries, including keys. Defaults to 64
     ///     MiB.
     public init(
@@ -34,7 +35,7 @@ public final class MemoryStorage: ResponseStorage {
         self.maximumBytes = maximumBytes
     }
 
-    /// Returns `true`: every request is supported.
+    /// Returns `true`, because every request is supported.
     public func supports(_ request: any StorableRequest) -> Bool { true }
 
     /// Returns the entry for a key, or `nil` if there is none.
@@ -44,13 +45,13 @@ public final class MemoryStorage: ResponseStorage {
         entries.withLock { $0.use(key) }
     }
 
-    /// Stores an entry in place of the one with the same key.
+    /// Stores an entry, and replaces the previous entry for the same key.
     ///
-    /// The least recently used entries are then removed until the remaining ones are within
+    /// The least recently used entries are then removed until the remaining entries are within
     /// ``maximumBytes`` and ``maximumCount``.
     ///
-    /// - Throws: `WebServiceError.Code.entryTooLarge` if the entry alone exceeds
-    ///   ``maximumBytes``, or ``maximumCount`` is less than 1. The previous entry remains.
+    /// - Throws: `WebServiceError.Code.entryTooLarge` if the entry alone exceeds ``maximumBytes``,
+    ///   or if ``maximumCount`` is less than 1. The previous entry remains.
     public func store(_ entry: StorageEntry, for key: StorageKey) throws {
         let size = key.bytes.count + (entry.data?.count ?? 64)
         guard maximumCount >= 1 else {
@@ -93,7 +94,7 @@ public final class MemoryStorage: ResponseStorage {
         withExtendedLifetime(removed) {}
     }
 
-    /// Returns descriptions of entries; see ``ResponseStorage/summaries(after:limit:)``.
+    /// Returns summaries of entries; see ``ResponseStorage/summaries(after:limit:)``.
     public func summaries(after key: StorageKey?, limit: Int) async -> [StorageEntry.Summary] {
         let summaries = entries.withLock { $0.summaries }
         let following = key.map { key in summaries.filter { Self.precedes(key, $0.key) } } ?? summaries
@@ -116,7 +117,7 @@ public final class MemoryStorage: ResponseStorage {
     public var bytes: Int { entries.withLock { $0.bytes } }
 }
 
-/// Entries in the order of their use: a linked list in an array, and the index of each key.
+/// Entries in the order of their use: a linked list in an array, and the array index of each key.
 private struct LeastRecentlyUsed: Sendable {
     private struct Node: Sendable {
         var content: (key: StorageKey, entry: StorageEntry)?

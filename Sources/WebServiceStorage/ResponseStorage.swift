@@ -4,29 +4,29 @@ package import WebServiceCore
 ///
 /// Use ``MemoryStorage``, ``FileStorage``, `SQLiteStorage`, or a custom type.
 ///
-/// A service has an ordered list of storages (`WebService.storages`). The first one that supports
-/// a request and its classification stores the response; the others are not called. A service
-/// executes the operations on one key in order, so a read after a write returns the written entry.
-/// Operations on different keys, and those of different services, run concurrently: every member
-/// may be called from any thread at any time.
+/// A service has an ordered list of storages (`WebService.storages`). The first storage that
+/// supports a request and its classification stores the response. The other storages are not called
+/// for the request. A service executes the operations on one key in order, so a read after a write
+/// returns the written entry. Operations on different keys, and operations of different services,
+/// run concurrently. Every member may therefore be called from any thread at any time.
 ///
-/// A storage error never fails a request: the service passes it to
+/// A storage error never fails a request that is sent. The service passes the error to
 /// `WebService.storageErrorObserver`.
 ///
-/// A service and a `ResponseCache` wait at most 10 seconds for an entry, including the earlier
-/// changes to its key; the read then fails with `WebServiceError.Code.storage`. Their methods
-/// that remove entries throw the same error after 10 seconds; the entries are removed when the
-/// storage responds again. At most 64 changes to one key may be pending. Beyond that, a response is
-/// not stored, which is reported as a failure with the same error, and a removal throws that error
-/// immediately.
+/// A service and a `ResponseCache` wait at most 10 seconds for an entry, including the time for
+/// earlier changes to its key. After that, the read fails with `WebServiceError.Code.storage`.
+/// Their methods that remove entries also throw this error after 10 seconds. In that case, the
+/// entries are removed when the storage responds again. At most 64 changes to one key may be
+/// pending. Beyond this limit, a response is not stored, and this error is reported as a failure. A
+/// removal throws this error immediately.
 public protocol ResponseStorage: Sendable {
-    /// The accepted classifications; `nil` for any. Defaults to `nil`.
+    /// The accepted classifications; `nil` if any classification is accepted. Defaults to `nil`.
     var classifications: Set<DataClassification>? { get }
 
     /// Returns whether responses to the request can be stored, regardless of their classification.
     ///
-    /// Defaults to `true` for requests whose responses have a byte representation,
-    /// ``RawStorableRequest`` and ``ValueStorableRequest``, and to `false` for others.
+    /// Defaults to `true` for requests whose responses have a byte representation
+    /// (``RawStorableRequest`` and ``ValueStorableRequest``), and to `false` for others.
     func supports(_ request: any StorableRequest) -> Bool
 
     /// Returns the entry for a key.
@@ -35,14 +35,14 @@ public protocol ResponseStorage: Sendable {
     /// - Throws: Any error that prevents reading.
     func entry(for key: StorageKey) async throws -> StorageEntry?
 
-    /// Stores an entry in place of the one with the same key.
+    /// Stores an entry, and replaces the previous entry for the same key.
     ///
     /// When the method returns, the entry is stored.
     ///
-    /// - Throws: Any error that prevents storing; the previous entry then remains.
+    /// - Throws: Any error that prevents storing. In that case, the previous entry remains.
     func store(_ entry: StorageEntry, for key: StorageKey) async throws
 
-    /// Removes the entry for a key; a missing entry is not an error.
+    /// Removes the entry for a key. It is not an error if there is no entry.
     func removeEntry(for key: StorageKey) async throws
 
     /// Removes all entries of this storage.
@@ -50,43 +50,43 @@ public protocol ResponseStorage: Sendable {
 
     /// Removes the entries whose keys have the classification (``StorageKey/isOf(_:)``).
     ///
-    /// Defaults to ``removeAll()`` for a storage that accepts only this classification, and to an
-    /// error with the code `WebServiceError.Code.storage` for any other.
+    /// If the storage accepts only this classification, the default implementation calls
+    /// ``removeAll()``. Otherwise, it throws an error with the code `WebServiceError.Code.storage`.
     func removeEntries(of classification: DataClassification) async throws
 
-    /// Returns descriptions of entries without their contents, in an order that the storage
-    /// defines. The call does not count as use of the entries.
+    /// Returns summaries of entries without their contents, in an order that the storage defines.
+    /// The call does not count as a use of the entries.
     ///
-    /// An entry that is stored or removed between two calls may be omitted or listed. Defaults to
-    /// an error with the code `WebServiceError.Code.storage`.
+    /// An entry that is stored or removed between two calls may be omitted or listed. The default
+    /// implementation throws an error with the code `WebServiceError.Code.storage`.
     ///
     /// - Parameters:
-    ///   - key: The key after which the list begins; its entry may have been removed. `nil` for the
-    ///     first entries.
-    ///   - limit: The maximum number of descriptions.
-    /// - Returns: The descriptions; an empty array after the last entry.
+    ///   - key: The key after which the list begins, or `nil` to begin with the first entry. The
+    ///     entry for the key may have been removed.
+    ///   - limit: The maximum number of summaries.
+    /// - Returns: The summaries, or an empty array if there are no further entries.
     /// - Throws: Any error that prevents reading.
     func summaries(after key: StorageKey?, limit: Int) async throws -> [StorageEntry.Summary]
 }
 
 extension ResponseStorage {
-    /// `nil`: any classification is accepted.
+    /// `nil`. Any classification is accepted.
     public var classifications: Set<DataClassification>? { nil }
 
     /// Removes all entries if the storage accepts only this classification.
     ///
-    /// - Throws: `WebServiceError.Code.storage` if the storage accepts other classifications; any
-    ///   error of ``removeAll()``.
+    /// - Throws: `WebServiceError.Code.storage` if the storage accepts other classifications, or
+    ///   any error of ``removeAll()``.
     public func removeEntries(of classification: DataClassification) async throws {
         guard classifications == [classification] else {
             throw WebServiceError(
                 .storage,
-                "a storage of several classifications must implement removeEntries(of:)")
+                "a storage that accepts several classifications must implement removeEntries(of:)")
         }
         try await removeAll()
     }
 
-    /// Throws `WebServiceError.Code.storage`: the storage does not list its entries.
+    /// Throws `WebServiceError.Code.storage`, because the storage cannot list its entries.
     public func summaries(after key: StorageKey?, limit: Int) async throws -> [StorageEntry.Summary] {
         throw WebServiceError(.storage, "the storage cannot list its entries; implement summaries(after:limit:)")
     }
@@ -98,7 +98,7 @@ extension ResponseStorage {
 
     /// Reads an entry after all earlier changes to its key, within 10 seconds.
     ///
-    /// - Throws: `WebServiceError.Code.storage` after 10 seconds; any error of the storage;
+    /// - Throws: `WebServiceError.Code.storage` after 10 seconds; any error of the storage; or
     ///   `CancellationError`.
     package func entry(for key: StorageKey, after order: StorageOrder, _ clock: TaskClock) async throws -> StorageEntry?
     {
@@ -110,7 +110,7 @@ extension ResponseStorage {
 
     /// Lists entries within 10 seconds.
     ///
-    /// - Throws: `WebServiceError.Code.storage` after 10 seconds; any error of the storage;
+    /// - Throws: `WebServiceError.Code.storage` after 10 seconds; any error of the storage; or
     ///   `CancellationError`.
     package func summaries(
         after key: StorageKey?, limit: Int, _ clock: TaskClock
@@ -118,15 +118,15 @@ extension ResponseStorage {
         try await clock.storageValue { try await self.summaries(after: key, limit: limit) }
     }
 
-    /// Returns whether responses to the request are stored here.
+    /// Returns whether this storage stores the responses to the request.
     package func isFor(_ request: any StorableRequest) -> Bool {
         classifications?.contains(request.dataClassification) ?? true && supports(request)
     }
 }
 
-/// A storage that can remove more than its entries.
+/// A storage that can remove more data than its entries.
 package protocol ErasableStorage: ResponseStorage {
-    /// Removes all data of the storage, including what removed entries leave behind, as in logs.
+    /// Removes all data of the storage, including traces of removed entries, such as those in logs.
     func erase() async throws
 }
 
@@ -138,9 +138,9 @@ extension ResponseStorage {
 }
 
 extension TaskClock {
-    /// Waits for an operation of a storage for at most 10 seconds.
+    /// Waits at most 10 seconds for an operation of a storage.
     ///
-    /// - Throws: `WebServiceError.Code.storage` after 10 seconds; any error of the operation;
+    /// - Throws: `WebServiceError.Code.storage` after 10 seconds; any error of the operation; or
     ///   `CancellationError`.
     package func storageValue<Value: Sendable>(
         _ operation: @escaping @Sendable () async throws -> Value
@@ -157,11 +157,11 @@ extension StorageEntry {
     /// The guarantee for a stored entry.
     public enum Durability: Sendable, Hashable {
         /// A stored entry survives the end of the process at any time, including `SIGKILL`. The
-        /// system decides when to write it to the disk: a power failure can lose the last entries,
-        /// but never leaves a partial one.
+        /// system decides when to write the entry to the disk. A power failure can lose the last
+        /// entries, but never leaves a partial entry.
         case process
-        /// A stored entry also survives a power failure: it is written to the disk (`fsync`) before
-        /// the store completes. This takes milliseconds.
+        /// A stored entry also survives a power failure, because it is written to the disk
+        /// (`fsync`) before `store(_:for:)` returns. This takes milliseconds.
         case power
     }
 }

@@ -1,21 +1,23 @@
 import WebServiceCore
 
-/// The key of an entry in a ``ResponseStorage``: identifier, classification and account.
+/// The key of an entry in a ``ResponseStorage``. It consists of an identifier, a classification and
+/// an account.
 ///
-/// Keys are compared byte by byte.
-///
-/// Identifiers that are equal as Swift strings but differ in bytes (`é` as one or two scalars) are
-/// different keys, and so are `A` and `a`.
+/// Keys are compared byte by byte. Identifiers that are equal as Swift strings but differ in their
+/// bytes (`é` as one or two scalars) are different keys, and so are `A` and `a`.
 public struct StorageKey: Sendable, Hashable {
-    /// An unambiguous encoding of all three parts. Storages store and compare it in full.
+    /// An unambiguous encoding of all three parts. Storages store it in full and compare it in
+    /// full.
     public let bytes: [UInt8]
 
     /// Creates a key.
     ///
     /// - Parameters:
-    ///   - identifier: The identifier of the response; any string, including an empty one.
+    ///   - identifier: The identifier of the response. It may be any string, including an empty
+    ///     one.
     ///   - classification: The kind of data. Defaults to ``DataClassification/default``.
-    ///   - account: The account that the data belongs to. Defaults to `nil`, no account.
+    ///   - account: The account that the data belongs to. Defaults to `nil`, which means no
+    ///     account.
     public init(identifier: String, classification: DataClassification = .default, account: String? = nil) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(
@@ -30,7 +32,7 @@ public struct StorageKey: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// Creates a key from its ``bytes``, for a storage that lists its entries.
+    /// Creates a key from its ``bytes``. A storage that lists its entries uses this initializer.
     ///
     /// - Returns: `nil` if the bytes are not those of a key.
     public init?(bytes: [UInt8]) {
@@ -44,10 +46,10 @@ public struct StorageKey: Sendable, Hashable {
     /// The kind of data.
     public var classification: DataClassification { DataClassification(Parts(bytes)?.classification ?? "") }
 
-    /// The account that the data belongs to; `nil` for no account.
+    /// The account that the data belongs to; `nil` if there is no account.
     public var account: String? { Parts(bytes)?.account }
 
-    /// The decoded parts.
+    /// The parts of a key, decoded from its bytes.
     private struct Parts {
         let classification: String
         let account: String?
@@ -83,23 +85,23 @@ public struct StorageKey: Sendable, Hashable {
         bytes.starts(with: Self.prefix(of: classification))
     }
 
-    /// The bytes that begin every key of a classification and no other key.
+    /// Returns the bytes with which all keys of a classification begin, and no other keys.
     package static func prefix(of classification: DataClassification) -> [UInt8] {
         var bytes: [UInt8] = []
         append(classification.description.utf8, to: &bytes)
         return bytes
     }
 
-    /// Appends the length in four bytes, then the string.
+    /// Appends the length of the string in four bytes, and then the string.
     private static func append(_ text: String.UTF8View, to bytes: inout [UInt8]) {
         let count = UInt32(truncatingIfNeeded: text.count)
         for shift in [0, 8, 16, 24] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: count >> shift)) }
         bytes.append(contentsOf: text)
     }
 
-    /// A name for the key that is safe as a file name: 32 hexadecimal digits.
+    /// A name for the key that can be used as a file name: 32 hexadecimal digits.
     ///
-    /// Different keys are very unlikely to have the same name; ``bytes`` distinguishes them.
+    /// Different keys are very unlikely to have the same name. ``bytes`` distinguishes them.
     public var fileName: String {
         bytes.withUnsafeBytes { bytes in
             XXHash64.hash(bytes).hexadecimal + XXHash64.hash(bytes, seed: 1).hexadecimal
@@ -108,13 +110,13 @@ public struct StorageKey: Sendable, Hashable {
 }
 
 extension StorageKey: CustomStringConvertible {
-    /// The ``fileName``, because identifiers may be secret.
+    /// The same string as ``fileName``, because identifiers may be secret.
     public var description: String { fileName }
 }
 
-/// A kind of data, for storing and deleting responses of different kinds separately.
+/// A kind of data. Responses of different kinds can be stored and removed separately.
 ///
-/// The set of classifications is open:
+/// You can add custom classifications:
 /// ```swift
 /// extension DataClassification {
 ///     static let user = DataClassification("user")
@@ -129,6 +131,6 @@ public struct DataClassification: Sendable, Hashable, CustomStringConvertible {
         description = name
     }
 
-    /// The classification of requests that specify no other.
+    /// The classification of requests that do not specify one.
     public static let `default` = DataClassification("default")
 }

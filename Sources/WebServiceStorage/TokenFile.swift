@@ -1,10 +1,10 @@
 public import Foundation
 public import WebServiceCore
 
-/// A file with the tokens of one account, as the provider of an `Authentication`.
+/// A file that contains the tokens of one account, and a token provider for an `Authentication`.
 ///
-/// Use it if users stay logged in when the program ends. A cipher, for example an `AESGCMCipher` of
-/// `WebServiceCrypto`, encrypts the file.
+/// Use it to keep users logged in after the program has ended. A cipher, for example an
+/// `AESGCMCipher` of `WebServiceCrypto`, encrypts the file.
 ///
 /// ```swift
 /// let logins = WebService(baseURLString: "https://login.example.com")
@@ -19,50 +19,53 @@ public import WebServiceCore
 /// service.interceptors = [.retry(), Authentication(tokens)]
 /// ```
 /// - The file is replaced atomically: at any time, even if the process is terminated, it contains
-///   the tokens of one log-in or one refresh. A store completes after it has been written to the
-///   disk. Only the user can access the file (mode 0600) and the folders that are created for it
-///   (0700). A link in place of the file is refused.
+///   the tokens of one log-in or one refresh. A store completes after the file has been written to
+///   the disk. Only the user can access the file (mode 0600) and the folders that are created for
+///   it (0700). A symbolic link in place of the file is refused.
 /// - Several objects and several processes may use one file. Only one of them refreshes the tokens
-///   at a time: the others wait, and use the tokens that it has stored. Two empty files beside the
-///   file, with the suffixes `.lock` and `.refresh`, order them. A process that ends releases its
-///   locks.
-/// - Tokens that a refresh obtains are discarded if the tokens were replaced or removed in the
-///   meantime, by a log-in or a log-out.
+///   at a time. The others wait, and use the tokens that it has stored. For this purpose, there are
+///   two empty lock files next to the file, with the suffixes `.lock` and `.refresh`. A process
+///   that ends releases its locks.
+/// - Tokens from a refresh are discarded if a log-in or a log-out replaced or removed the tokens in
+///   the meantime.
 /// - If the new tokens cannot be written, for example because the disk is full, this object uses
 ///   them until the process ends or other tokens are stored.
 ///
-/// At log-out, call ``remove()`` and then `Authentication.clear()`. After a log-in, call
+/// To log out, call ``remove()`` and then `Authentication.clear()`. After a log-in, call
 /// ``store(_:)`` and then `Authentication.update(_:)`.
 ///
 /// On Apple platforms, prefer the Keychain. All members may be used from any thread. The file is
 /// accessed on a queue of the object.
 public final class TokenFile: TokenProvider {
-    /// A credential, and the token that obtains the next one.
+    /// A credential and the refresh token that obtains the next credential.
     ///
-    /// Its descriptions omit both.
+    /// The descriptions of this type omit both.
     public struct Tokens: Sendable, Hashable {
         /// The credential that authenticates requests.
         public var credential: Credential
         /// The refresh token (RFC 6749, section 1.5); `nil` if there is none.
         public var refreshToken: String?
+        /// The granted scopes (RFC 6749, section 3.3); `nil` if they are unknown.
+        public var scopes: [String]?
 
         /// Creates tokens.
-        public init(_ credential: Credential, refreshToken: String? = nil) {
+        public init(_ credential: Credential, refreshToken: String? = nil, scopes: [String]? = nil) {
             self.credential = credential
             self.refreshToken = refreshToken
+            self.scopes = scopes
         }
     }
 
     private struct State {
         /// The tokens that were read last, and the status of the file at that time.
         var read: (tokens: Tokens, status: FileStatus)?
-        /// Tokens of a refresh that could not be written, and those that they replace.
+        /// Tokens from a refresh that could not be written, and the tokens that they replace.
         var unwritten: (tokens: Tokens, old: Tokens)?
-        /// Whether the tokens were removed, but perhaps not the file.
+        /// Whether the tokens are to be removed, and the file has not been removed yet.
         var isRemoved = false
     }
 
-    /// A file that is locked until this object is deallocated.
+    /// A lock on a file, which is held until this object is deallocated.
     private final class HeldLock: Sendable {
         private let file: Descriptor
 
@@ -83,14 +86,16 @@ public final class TokenFile: TokenProvider {
     /// Creates a provider without accessing the disk.
     ///
     /// - Parameters:
-    ///   - file: The file. The first store creates it, and its folder if necessary.
-    ///   - cipher: The cipher that encrypts the file. Defaults to `nil`, no encryption.
+    ///   - file: The URL of the file. The first store creates the file, and its folder if
+    ///     necessary.
+    ///   - cipher: The cipher that encrypts the file. Defaults to `nil`, which means no encryption.
     ///   - clock: The clock that determines whether stored tokens have expired; see
-    ///     `WebService.clock`. Defaults to `nil`, the clock of the system.
-    ///   - refresh: Returns new tokens in place of expired or rejected ones, or `nil` if that is
-    ///     impossible. It is never called twice at once for one file. Its error is that of
-    ///     `TokenProvider.refresh(_:)`. Defaults to returning `nil`.
-    /// - Throws: `WebServiceError.Code.storage` if the URL is not that of a local file.
+    ///     `WebService.clock`. Defaults to `nil`, which means the system clock.
+    ///   - refresh: Returns new tokens to replace expired or rejected ones, or `nil` if that is
+    ///     impossible. There is never more than one call at a time for one file. If it throws an
+    ///     error, `TokenProvider.refresh(_:)` throws the same error. Defaults to a closure that
+    ///     returns `nil`.
+    /// - Throws: `WebServiceError.Code.storage` if the URL is not a local file URL.
     public init(
         _ file: URL, cipher: (any StorageCipher)? = nil, clock: (any Clock<Duration>)? = nil,
         refresh: @escaping @Sendable (_ tokens: Tokens) async throws -> Tokens? = { _ in nil }
@@ -98,7 +103,7 @@ public final class TokenFile: TokenProvider {
         let path = file.isFileURL ? file.absoluteURL.path : ""
         guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0) else {
             throw WebServiceError(
-                .storage, "the file of tokens must be a local file URL; use URL(fileURLWithPath:)")
+                .storage, "the URL of the token file must be a file URL; use URL(fileURLWithPath:)")
         }
         self.path = (path as NSString).deletingLastPathComponent
         name = (path as NSString).lastPathComponent
@@ -112,12 +117,12 @@ public final class TokenFile: TokenProvider {
     /// The file is read again only if it has changed.
     ///
     /// - Throws: `WebServiceError.Code.storage` if the file cannot be read, is damaged, or was
-    ///   encrypted with another key.
+    ///   encrypted with a different key.
     public func tokens() async throws -> Tokens? {
         try await perform { try self.read() }
     }
 
-    /// Stores the tokens of a log-in, in place of any others.
+    /// Stores the tokens of a log-in, and replaces any others.
     ///
     /// - Throws: `WebServiceError.Code.storage` if the file cannot be written; `CancellationError`;
     ///   or an error of the cipher.
@@ -125,10 +130,10 @@ public final class TokenFile: TokenProvider {
         try await whileLocked { try self.write(tokens) }
     }
 
-    /// Removes the tokens, for a log-out. A missing file is not an error.
+    /// Removes the tokens when the user logs out. It is not an error if there is no file.
     ///
-    /// From the call on, this object returns no tokens until others are stored with it, even if the
-    /// file cannot be removed.
+    /// After this method has been called, this object no longer returns the removed tokens. If the
+    /// file cannot be removed, it returns no tokens until new tokens are stored with it.
     ///
     /// - Throws: `WebServiceError.Code.storage` if the file cannot be removed, or
     ///   `CancellationError`.
@@ -143,14 +148,15 @@ public final class TokenFile: TokenProvider {
         }
     }
 
-    /// Returns the credential of the stored tokens. Throws the errors of ``tokens()``.
+    /// Returns the credential of the stored tokens. Throws the same errors as ``tokens()``.
     public func credential() async throws -> Credential? { try await tokens()?.credential }
 
-    /// Returns the credential of other tokens than the rejected ones: of stored tokens, if another
-    /// process has refreshed them and they have not expired, or else of a refresh.
+    /// Returns a credential other than the rejected one. If another object or process has replaced
+    /// the tokens and the new ones have not expired, returns their credential. Otherwise, refreshes
+    /// the tokens.
     ///
-    /// - Returns: `nil` if there are no tokens, or no refresh is possible.
-    /// - Throws: An error of ``tokens()`` or of the refresh.
+    /// - Returns: `nil` if there are no tokens, or if no refresh is possible.
+    /// - Throws: An error of ``tokens()``, of the refresh or of the cipher, or `CancellationError`.
     public func refresh(_ rejected: Credential?) async throws -> Credential? {
         let turn = try await lock("refresh")
         defer { withExtendedLifetime(turn) {} }
@@ -175,11 +181,11 @@ public final class TokenFile: TokenProvider {
         return try await perform(work)
     }
 
-    /// Waits for the lock of a file beside this one, without blocking a thread.
+    /// Waits for the lock of a file next to this one, without blocking a thread.
     private func lock(_ suffix: String) async throws -> HeldLock {
         while true {
             if let lock = try await perform({ try self.attemptToLock("\(self.name).\(suffix)") }) { return lock }
-            try await TaskClock.system.sleep(for: .milliseconds(20))  // another process does not use an injected clock
+            try await TaskClock.system.sleep(for: .milliseconds(20))  // other processes do not use an injected clock
         }
     }
 
@@ -235,14 +241,14 @@ public final class TokenFile: TokenProvider {
         return tokens
     }
 
-    /// Replaces the file while it is locked.
+    /// Replaces the file. Called while the file is locked.
     private func write(_ tokens: Tokens) throws {
         let plain = try JSONEncoder().encode(Stored(tokens))
         let content = try cipher?.seal(plain, authenticating: Self.context) ?? plain
         guard let folder = try Folder(path, followsLink: true) else {
             throw SystemFailure(call: "open", number: ENOENT)
         }
-        try folder.remove(temporaryName)  // left by a process that was terminated
+        try folder.remove(temporaryName)  // a terminated process may have left it
         try folder.replace(
             name, with: CheckedContent.encode(content, mark: Self.format), through: temporaryName, date: Date(),
             synchronize: true)
@@ -262,16 +268,19 @@ private struct Stored: Codable {
     let value: String
     let expires: Date?
     let refreshToken: String?
+    let scopes: [String]?
 
     init(_ tokens: TokenFile.Tokens) {
         header = tokens.credential.header.rawValue
         value = tokens.credential.value
         expires = tokens.credential.expires
         refreshToken = tokens.refreshToken
+        scopes = tokens.scopes
     }
 
     var tokens: TokenFile.Tokens {
         .init(
-            Credential(header: Headers.Name(header), value: value, expires: expires), refreshToken: refreshToken)
+            Credential(header: Headers.Name(header), value: value, expires: expires), refreshToken: refreshToken,
+            scopes: scopes)
     }
 }

@@ -12,10 +12,10 @@ import WebServiceMocking
 ///     #expect(try await BreweryClient(service: service).brewers().count == 3)
 /// }
 /// ```
-/// The file is `Cassettes/brewers.json` in the folder of the source file of the test. The first run
-/// records it, and later runs replay it. At the end of the test, the trait writes a recording, or
-/// reports an issue if exchanges were not replayed. If the test throws an error, nothing is
-/// written.
+/// The file is `Cassettes/brewers.json` in the folder of the test's source file. The first run
+/// records the file, and later runs replay it. At the end of the test, the trait writes a
+/// recording, or reports an issue if exchanges were not replayed. If the test throws an error,
+/// nothing is written.
 public struct CassetteTrait: TestTrait, TestScoping {
     let name: String
     let mode: CassetteSession.Mode
@@ -39,7 +39,7 @@ extension CassetteSession {
     /// The session of the current test, which the trait ``Testing/Trait/cassette(_:mode:session:)``
     /// creates.
     ///
-    /// - Throws: An error outside of a test with the trait, and in a detached task.
+    /// - Throws: An error if the current test does not have the trait, or in a detached task.
     public static var current: CassetteSession {
         get throws {
             guard let current = scoped else { throw MissingCassette() }
@@ -50,7 +50,7 @@ extension CassetteSession {
     @TaskLocal static var scoped: CassetteSession?
 }
 
-/// The error of ``WebServiceMocking/CassetteSession/current`` without the trait.
+/// The error of ``WebServiceMocking/CassetteSession/current`` if the test does not have the trait.
 struct MissingCassette: Error, CustomStringConvertible {
     var description: String { "the current test has no trait .cassette; add @Test(.cassette(…))" }
 }
@@ -60,9 +60,9 @@ extension Trait where Self == CassetteTrait {
     ///
     /// - Parameters:
     ///   - name: The name of the file without its extension, in the folder `Cassettes` next to the
-    ///     source file of the test. It may contain folders. The cases of a parameterized test share
-    ///     the file, so such a test can only replay it.
-    ///   - mode: The use of the file. Defaults to `once`.
+    ///     test's source file. The name may contain folders. The cases of a parameterized test
+    ///     share the file, so such a test can only replay it.
+    ///   - mode: Whether the file is recorded or replayed. Defaults to `once`.
     ///   - session: The session that sends the requests of a recording, evaluated for each test.
     ///     Defaults to `FoundationSession.shared`.
     public static func cassette(

@@ -20,7 +20,7 @@ public struct MockServiceTrait: TestTrait, SuiteTrait, TestScoping {
     let inOrder: Bool
     let clock: @Sendable () -> TestClock?
 
-    /// `true`: the trait of a suite applies to each test of the suite.
+    /// `true`, because the trait of a suite applies to each of its tests.
     public var isRecursive: Bool { true }
 
     /// Runs a test with a new service, then records the violations.
@@ -52,8 +52,8 @@ extension Trait where Self == MockServiceTrait {
     ///
     /// - Parameters:
     ///   - baseURLString: The base URL of the service.
-    ///   - inOrder: A Boolean value that indicates whether the stubs must be used in the order of
-    ///     their declaration. Defaults to `false`.
+    ///   - inOrder: Whether the stubs must be used in the order in which they were declared.
+    ///     Defaults to `false`.
     ///   - clock: The clock of the service and the session, evaluated for each test. Defaults to
     ///     `nil`: the system clock.
     public static func mockService(

@@ -15,13 +15,13 @@ extension XCTestCase {
     ///     }
     /// }
     /// ```
-    /// The method records the same violations as ``MockServiceTrait``, as failures of the test
+    /// The method records the same violations as ``MockServiceTrait``, but as failures of the test
     /// case.
     ///
     /// - Parameters:
     ///   - baseURLString: The base URL of the service.
-    ///   - inOrder: A Boolean value that indicates whether the stubs must be used in the order of
-    ///     their declaration. Defaults to `false`.
+    ///   - inOrder: Whether the stubs must be used in the order in which they were declared.
+    ///     Defaults to `false`.
     ///   - clock: The clock of the service and the session. Defaults to `nil`: the system clock.
     ///   - isolation: The actor of the caller, on which the closure runs.
     ///   - fileID: The module and file of the call.

@@ -63,7 +63,8 @@ private struct OrderService {
     }
 }
 
-// Every snippet of Documentation/Migrating-from-CoreNetKit.md, with its expected behavior.
+// Every snippet of the part CoreNetKit of Documentation/Migrating-from-earlier-libraries.md, with its expected
+// behavior.
 // `DocumentationTests` verifies that none is missing.
 
 struct BrewerPageRequest: ParameterizedRequest, ValueStorableRequest, Hashable {

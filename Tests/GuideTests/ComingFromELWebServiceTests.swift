@@ -4,7 +4,8 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-// Every snippet of Documentation/Migrating-from-ELWebService.md, with its expected behavior.
+// Every snippet of the part ELWebService of Documentation/Migrating-from-earlier-libraries.md, with its expected
+// behavior.
 // `DocumentationTests` verifies that none is missing.
 
 final class RequestLogger: ServicePassthroughDelegate {

@@ -130,7 +130,8 @@ private struct SiteProvider: ServiceProvider {
     }
 }
 
-// Every snippet of Documentation/Migrating-from-WebServiceSwift.md, with its expected behavior.
+// Every snippet of the part WebServiceSwift of Documentation/Migrating-from-earlier-libraries.md, with its expected
+// behavior.
 // `DocumentationTests` verifies that none is missing.
 
 struct BrewerListRequest: HTTPServiceRequest, ValueStorableRequest, Hashable {

@@ -78,17 +78,9 @@ struct Refusal: Decodable {
     var reason: String
 }
 
-struct GraphQL<Value: Decodable & Sendable>: Decodable, Sendable {
-    struct Failure: Error, Decodable { var message: String }
-    var data: Value?
-    var errors: [Failure]?
-
-    func get() throws -> Value {
-        guard let data, errors?.isEmpty ?? true else {
-            throw errors?.first ?? Failure(message: "no data")
-        }
-        return data
-    }
+struct APIError: Error, Decodable {
+    var code: String
+    var message: String
 }
 
 @MainActor @Observable final class BrewersModel {
@@ -194,14 +186,14 @@ struct LinkPreviews {
         service.session = try CurlSession(configuration: configuration)
     }
 
-    /// Returns the page at a URL; `nil` if it leads to the network of the server.
+    /// Returns the page at a URL, or `nil` if the URL leads to the server's network.
     func page(at url: String) async throws -> String? {
         let task = service.GET(url).setDeadline(.seconds(10))
             .configure { $0.options.maximumResponseBytes = 1 << 20 }
         do {
             return try await task.string().value
         } catch let error as WebServiceError where error.code == .destinationRefused {
-            print(error)  // contains the address, which is not for the user
+            print(error)  // contains the address: do not show it to the user
             return nil
         }
     }
@@ -255,17 +247,17 @@ struct CookbookSnippets {
         let authentication = Authentication(TokenSource(.bearer("canary")))
         let cache = ResponseCache(storage: MemoryStorage(), account: { "ann" })
         service.interceptors = [
-            .waitForConnectivity(within: .seconds(120)),  // sends again when there is a network
+            .waitForConnectivity(within: .seconds(120)),  // waits for a network, then tries again
             .idempotencyKey(),  // all attempts of a POST have the same key
-            .retry(),  // sends again through all that follow
+            .retry(),  // sends again through the interceptors below
             authentication,  // each attempt has the current credential
-            cache,  // receives the credentials, which separate users
-            .hedging(),  // a late request is sent again, through all that follow
-            .rateLimit(10, per: .seconds(1)),  // counts what is sent, not what the cache returns
-            .traceContext(),  // a new span for each attempt, wherever it is in the list
-            RequestSigner(keyID: "7") { message in try hmac(message) },  // nothing changes it later
+            cache,  // separates users by their credentials
+            .hedging(),  // sends a second request if a response is late
+            .rateLimit(10, per: .seconds(1)),  // does not count cached responses
+            .traceContext(),  // a new span for each attempt
+            RequestSigner(keyID: "7") { message in try hmac(message) },  // signs the final request
         ]
-        service.observers = [.log { entry in print(entry.text) }]  // observers have no order
+        service.observers = [.log { entry in print(entry.text) }]  // their order does not matter
         #expect(try await service.GET("/beer").string().value == text)
         let again = service.GET("/beer").string()
         #expect(try await again.value == text)
@@ -462,7 +454,7 @@ struct CookbookSnippets {
             let cache = ResponseCache(storage: storage, bodies: bodies, account: { "ann" })
             service.interceptors = [cache]
             let map = try await service.GET("/map.bin").download(to: destination, existing: .replace).value
-            print(map.response.source)  // network; later revalidated or cache
+            print(map.response.source)  // `network`; for later downloads, `revalidated` or `cache`
             #expect(try Data(contentsOf: destination) == Data("map".utf8))
             #expect(await cache.finishStoring())
         }
@@ -653,6 +645,31 @@ struct CookbookSnippets {
         #expect(printed == ["sold out", "the server cannot be reached"])
     }
 
+    @Test("The body of an error is decoded as an error of the app, if it can be decoded")
+    func decodedErrors() async throws {
+        mock.on(
+            .POST, "/orders",
+            [.json(["code": "sold-out", "message": "no ale is left"], status: 409), .text("<html>", status: 502)])
+        var printed: [String] = []
+        func print(_ code: String, _ message: String) { printed.append("\(code): \(message)") }
+        var failure: WebServiceError?
+        for _ in 0..<2 {
+            do {
+                service.errorMapper = .decoding(APIError.self)
+                do {
+                    try await service.POST("/orders").setJSON(["beer": "ale"]).empty().value
+                } catch let error as APIError {
+                    print(error.code, error.message)
+                }
+            } catch {
+                failure = error as? WebServiceError
+            }
+        }
+        #expect(printed == ["sold-out: no ale is left"])
+        #expect(failure?.code == .unacceptableStatus)
+        #expect(failure?.status == 502)
+    }
+
     @Test("The body of an error is decoded")
     func errorBody() async throws {
         mock.on(.POST, "/orders", .json(["reason": "the ale is sold out"], status: 409))
@@ -676,33 +693,14 @@ struct CookbookSnippets {
         #expect(error?.code == .cancelled)
     }
 
-    @Test("A query of GraphQL is a POST with an envelope")
-    func graphQL() async throws {
-        mock.on(
-            .method(.POST) && .json(["variables": ["s": "vermont"]]),
-            .text(#"{"data": {"brewers": [{"name": "Long Trail"}]}}"#))
-        let query: JSONValue = [
-            "query": "query($s: String!) { brewers(state: $s) { name } }",
-            "variables": ["s": "vermont"],
-        ]
-        let list = try await service.POST("/graphql").setJSON(query)
-            .decode(GraphQL<[String: [Brewer]]>.self).map { try $0.get() }.value
-        #expect(list["brewers"] == [Brewer(name: "Long Trail")])
-        mock.on(.any, .text(#"{"data": null, "errors": [{"message": "no field"}]}"#))
-        await #expect(throws: GraphQL<[String: [Brewer]]>.Failure.self) {
-            try await service.POST("/graphql").setJSON(query)
-                .decode(GraphQL<[String: [Brewer]]>.self).map { try $0.get() }.value
-        }
-    }
-
     @Test("Pages are found by Link")
     func links() async throws {
-        var names: [String] = []
         mock.on(.GET, "/labels", .json(["red"]).header("Link", "</labels?page=2>; rel=next"))
         mock.on(.path("/labels") && .query("page", "2"), .json(["blue"]))
         let labels = Paginator.links(from: service.request(.GET, path: "/labels")) { request in
             service.sessionTask(request: request).decode([String].self)
         }
+        var names: [String] = []
         for try await label in labels.items(prefetch: true) { names.append(label) }
         #expect(names == ["red", "blue"])
     }
@@ -803,7 +801,9 @@ struct CookbookSnippets {
         let upload = service.PUT(signed.url).setBody(file: video, contentType: "video/mp4")
             .onProgress { progress in print(progress.fractionSent ?? 0) }
             .intercepted(by: .retry())
-        let entityTag = try await upload.empty().response.header("ETag")
+        let uploaded = upload.empty()
+        try await uploaded.value
+        let entityTag = try await uploaded.response.header("ETag")
         #expect(entityTag == "\"1\"")
         #expect(mock.receivedRequests.last?.body == Data("frames".utf8))
     }
@@ -982,6 +982,12 @@ struct CookbookSnippets {
 
         defer { server.stop() }
         let service = WebService(baseURLString: server.baseURLString)
+        do {
+            var configuration = CurlSession.Configuration()
+            configuration.tls.clientCertificate = .init(
+                certificateFile: certificate.path, keyFile: key.path)
+            service.session = try CurlSession(configuration: configuration)
+        }
         var configuration = CurlSession.Configuration()
         configuration.tls.trustedCertificatesFile = server.certificateFile?.path
         configuration.tls.clientCertificate = .init(

@@ -41,9 +41,9 @@ struct DocumentationTests {
 
     /// The pages that describe how to migrate from another library.
     private static let migrations = [
-        "Documentation/Migrating-from-Alamofire.md", "Documentation/Migrating-from-URLSession.md",
-        "Documentation/Migrating-from-ELWebService.md", "Documentation/Migrating-from-WebServiceSwift.md",
-        "Documentation/Migrating-from-CoreNetKit.md",
+        "Documentation/Migrating-from-URLSession.md", "Documentation/Migrating-from-AsyncHTTPClient.md",
+        "Documentation/Migrating-from-Alamofire.md", "Documentation/Migrating-from-Moya.md",
+        "Documentation/Migrating-from-Get.md", "Documentation/Migrating-from-earlier-libraries.md",
     ]
 
     /// The pages with snippets: those of the repository and the catalogs of the reference site.
@@ -109,7 +109,8 @@ struct DocumentationTests {
         "Every relative link and every anchor of a page has a target",
         arguments: [
             "Guide.md", "Cookbook.md", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md",
-            "Documentation/Testing.md", "Documentation/FoundationDefects.md",
+            "Documentation/Testing.md", "Documentation/FoundationDefects.md", "Documentation/Concurrency.md",
+            "Documentation/Diagrams.md",
         ]
             + migrations + paths(below: "Sources", "md").filter { $0.contains(".docc/") })
     func links(page: String) throws {

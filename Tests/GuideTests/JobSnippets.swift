@@ -32,7 +32,7 @@ func work(
     await service.finish(within: .seconds(20))
 }
 
-/// Returns an element for each SIGTERM and each Ctrl-C.
+/// Returns a sequence with an element for each SIGTERM and each Ctrl-C.
 func terminations() -> AsyncStream<Void> {
     AsyncStream { continuation in
         nonisolated(unsafe) let sources = [SIGTERM, SIGINT].map { number in

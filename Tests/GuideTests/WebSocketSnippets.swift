@@ -42,13 +42,13 @@ struct WebSocketSnippets {
                 do {
                     return try await socket.send(post)
                 } catch let error as URLError where error.code != .cancelled {
-                    continue  // the connection was lost meanwhile, so the next one sends it again
+                    continue  // the connection was lost: send the post over the next one
                 }
             }
             try await socket.send(post)
         }
 
-        /// A text for the user, now and after each change.
+        /// Descriptions of the state for the user: the current one, and one for each change.
         var status: some AsyncSequence<String, Never> {
             socket.states.map { state in
                 switch state {

@@ -15,7 +15,7 @@ final class InspectorProbe: Sendable {
     let service: WebService
     let session = MockSession()
     /// Responses of a real connection, for the phases of a transport.
-    private let server: MockServer
+    let server: MockServer
     private let gate = Gate()
     /// The bytes of an event stream that remains open.
     let (chunks, events) = AsyncStream<Data>.makeStream()
@@ -35,6 +35,7 @@ final class InspectorProbe: Sendable {
         addHostile()
         addBodies()
         addSockets()
+        addQuestions()
         session.on(.path("/v1/any/{name}"), .json(["ok": true]))
         session.on(.path("/v1/kind/{name}"), .json(["ok": true]))
         session.on(.path("/v1/held")) { [gate] _ in
@@ -66,6 +67,8 @@ final class InspectorProbe: Sendable {
         case "bodies": await bodies()
         case "cached": await cached()
         case "kinds": await kinds()
+        case "questions": await questions()
+        case "phases": await phases()
         case "exit":
             await send(service.GET("/any/last"))
             exit(0)

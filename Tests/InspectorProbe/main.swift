@@ -13,6 +13,8 @@ import WebServiceInspector
 //     failures       responses that fail after their head, and cancelled requests
 //     bodies         bodies of several types, a redirect, and a failure with its cause
 //     kinds          one exchange of each kind
+//     questions      a retry, a cache hit, a slow call, a failed decoding, and sent tokens
+//     phases         two requests over one connection of a CurlSession
 //     exit           one request, after whose end the program exits at once
 //     stream         an event stream that remains open
 //     event NAME     an event of the stream

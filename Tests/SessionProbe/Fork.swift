@@ -13,8 +13,9 @@ import WebServiceCurl
 ///     session-probe fork foundationSession|curlSession exec|exit
 ///
 /// The child executes a program that lists its descriptors and the TCP sockets of the machine
-/// (`exec`), or exits (`exit`), after the session has refused a request of the child. The parent then completes the request in flight and a new one, and
-/// stores an entry. Prints the results of both processes.
+/// (`exec`), or exits (`exit`), after the session has refused a request of the child. The parent
+/// then completes the request in flight and a new one, and stores an entry. Prints the results of
+/// both processes.
 func probeFork(_ kind: String, _ ending: String) async throws {
     let gate = DispatchSemaphore(value: 0)
     let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
@@ -56,7 +57,8 @@ func probeFork(_ kind: String, _ ending: String) async throws {
         alarm(60)  // terminates a child that hangs
         if ending == "exec" {
             let script =
-                "for f in /proc/self/fd/*; do readlink $f; done; awk '{ print \"tcp:[\" $10 \"]\" }' /proc/net/tcp /proc/net/tcp6"
+                "for f in /proc/self/fd/*; do readlink $f; done; "
+                + "awk '{ print \"tcp:[\" $10 \"]\" }' /proc/net/tcp /proc/net/tcp6"
             let arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sh"), strdup("-c"), strdup(script), nil]
             execv("/bin/sh", arguments)
             _exit(127)

@@ -13,8 +13,9 @@ enum MemoryProbe {
     /// - Parameters:
     ///   - mode: `upload`, `form`, `read`, `cache`, `idle`, `cancelled`, `hold` or `drain`.
     ///   - url: The URL of the request.
-    ///   - argument: The path of the file to upload or of a folder for files, the length of the part of a form, the number
-    ///     of bytes to read per second, or the number of idle streams or cancelled tasks.
+    ///   - argument: The path of the file to upload or of a folder for files, the length of the part
+    ///     of a form, the number of bytes to read per second, or the number of idle streams or
+    ///     cancelled tasks.
     /// - Returns: Whether the mode exists.
     static func run(_ mode: String, _ url: String, _ argument: String) async throws -> Bool {
         let service = WebService(baseURLString: url)

@@ -1,15 +1,13 @@
 import Foundation
 
-/// A Boolean value that indicates whether the tests run under a sanitizer, which slows them down.
-/// Set by `WEBSERVICE_SANITIZED=1`.
+/// Whether the tests run under a sanitizer, which slows them down. Set by `WEBSERVICE_SANITIZED=1`.
 package let isSanitized = ProcessInfo.processInfo.environment["WEBSERVICE_SANITIZED"] == "1"
 
-/// A Boolean value that indicates whether the tests run for hours, as in `scripts/soak`. Set by
-/// `WEBSERVICE_SOAK=1`.
+/// Whether the tests run for hours, as in `scripts/soak`. Set by `WEBSERVICE_SOAK=1`.
 package let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
-/// A Boolean value that indicates whether the tests run at full length, as in
-/// `scripts/test --all`. Set by `WEBSERVICE_THOROUGH=1`.
+/// Whether the tests run at full length, as in `scripts/test --all`. Set by
+/// `WEBSERVICE_THOROUGH=1`.
 package let isThorough = isSoak || ProcessInfo.processInfo.environment["WEBSERVICE_THOROUGH"] == "1"
 
 /// Returns the bound of a duration in real time.

@@ -5,7 +5,7 @@ package import Foundation
 package final class SmallDisk {
     package let url: URL
 
-    /// A Boolean value that indicates whether the process can mount a file system.
+    /// Whether the process can mount a file system.
     package static let canMount = SmallDisk(kilobytes: 64) != nil
 
     /// Returns `nil` without the permission to mount a file system.

@@ -79,6 +79,19 @@ struct BodyFolderTests {
         #expect(received == Data(repeating: UInt8(ascii: "o"), count: 1_000_000))
     }
 
+    @Test("finishStoring waits for the folder, even in a cancelled task")
+    func finishing() async throws {
+        let fixture = try StreamCacheFixture()
+        fixture.serve("body")
+        #expect(try await fixture.task().stream().value.body.collect(upTo: .max) == Data("body".utf8))
+        let isFinished = await Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await fixture.cache.finishStoring()
+        }.value
+        #expect(isFinished)
+        #expect(try fixture.files() == ["body"])
+    }
+
     @Test("A stored body is read only as its reader takes it, and its reader can be cancelled")
     func demand() async throws {
         let fixture = try StreamCacheFixture()
@@ -246,7 +259,7 @@ struct BodyFolderTests {
         #expect(try await fixture.stream() == "network body")
     }
 
-    @Test("Two caches over one storage and one folder never serve mixed or incomplete bodies")
+    @Test("Two caches over one storage and one folder never serve mixed or incomplete bodies", .permit(minutes: 5))
     func twoCaches() async throws {
         let storage = try FileStorage(folder: TemporaryFolder.forTest().url)
         let fixtures = try [StreamCacheFixture(storage, maximumBytes: 300_000)]
@@ -285,7 +298,7 @@ struct BodyFolderTests {
         try await eventually { try all[0].names().allSatisfy { $0.hasSuffix(".body") } }
     }
 
-    @Test("10,000 bodies are stored, limited and opened again in linear time")
+    @Test("10,000 bodies are stored, limited and opened again in linear time", .permit(minutes: 10))
     func many() async throws {
         let count = amount(1_000, thorough: 10_000)
         let storage = try FileStorage(folder: TemporaryFolder.forTest().url)

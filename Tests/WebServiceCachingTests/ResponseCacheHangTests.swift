@@ -229,6 +229,26 @@ struct ResponseCacheHangTests {
         #expect(storage.removals == 3)
     }
 
+    @Test("A deletion after 65 deletions of other entries is completed when the storage responds again")
+    func deletionAfterOthers() async throws {
+        let clock = WebServiceMocking.TestClock()
+        let service = WebService.make(timekeeper: clock)
+        service.storages = [storage]
+        storage.hangs(.remove, true)
+        _ = await turning(clock) { try await service.deleteAllStored() }
+        _ = await turning(clock) {
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<65 { group.addTask { try? await service.deleteStored(DataClassification("other")) } }
+            }
+        }
+        let (result, seconds) = await turning(clock) { try await service.deleteAllStored() }
+        #expect(throws: WebServiceError.self) { try result.get() }
+        #expect(seconds == 10)
+        storage.hangs(.remove, false)
+        #expect(await service.finishStoring())
+        #expect(storage.removals == 2)
+    }
+
     @Test("Reading a stored value fails after 10 seconds if the storage hangs, and the observer is notified")
     func storedValue() async throws {
         let clock = WebServiceMocking.TestClock()

@@ -13,7 +13,7 @@ struct ResponseCacheStreamTests {
 
     /// The reasons that the tests of this suite expect in a timeline.
     static let refusalReasons = [
-        "the body has another length than its head announced", "the body has more than 10 bytes",
+        "the length of the body differs from the announced length", "the body has more than 10 bytes",
         "the file of the body could not be written", "the response is an event stream", "the disk is too slow",
         "another cache stores the streamed body",
     ]
@@ -401,7 +401,7 @@ struct ResponseCacheStreamTests {
         #expect(try await task.stream().value.body.collect(upTo: .max) == Data("body".utf8))
         #expect(
             explanation(task).contains(
-                "The cache did not store the response: the body has another length than its head announced."))
+                "The cache did not store the response: the length of the body differs from the announced length."))
         #expect(try await fixture.remainingFiles() == [])
     }
 

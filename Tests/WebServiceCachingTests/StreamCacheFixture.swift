@@ -15,7 +15,7 @@ final class StreamCacheFixture: Sendable {
         /// The length that the head announces; `nil` if it is unknown.
         var length: Int64?
         var error: URLError?
-        /// A Boolean value that indicates whether the body ends.
+        /// Whether the body ends.
         var ends = true
     }
 

@@ -125,7 +125,7 @@ import WebServiceTransfers
         let error = #expect(throws: WebServiceError.self) { try CassetteSession(file: file) }
         #expect(error?.code == .cassette)
         #expect(
-            error?.message.contains("failures.json has the version 7, but this library reads versions 1 to 3") == true)
+            error?.message.contains("failures.json has version 7, but this library reads versions 1 to 3") == true)
     }
 
     @Test("A file that another recording has written meanwhile is not replaced")
@@ -139,7 +139,7 @@ import WebServiceTransfers
         let written = try Data(contentsOf: file)
         let error = #expect(throws: WebServiceError.self) { try second.finish() }
         #expect(error?.code == .cassette)
-        #expect(error?.message.contains("failures.json is not written") == true)
+        #expect(error?.message.contains("failures.json was not written") == true)
         #expect(try Data(contentsOf: file) == written)
         try first.finish()
         #expect(try Data(contentsOf: file) == written)

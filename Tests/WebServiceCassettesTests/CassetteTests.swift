@@ -163,8 +163,8 @@ import WebServiceCore
         #expect(try await service.GET("/b").string().value == "/v1/b")
         let late = await #expect(throws: WebServiceError.self) { try await service.GET("/b").string().value }
         #expect(
-            late?.message == "no exchange of brewers.json is left for GET https://h/v1/b, of 2 recorded; correct the "
-                + "program or record the cassette again")
+            late?.message == "no exchange of brewers.json is left for GET https://h/v1/b (2 were recorded); "
+                + "correct the program or record the cassette again")
     }
 
     @Test("A mismatch names the nearest exchange and the differences of each part")

@@ -98,7 +98,7 @@ struct AESGCMCipherTests {
                 try AESGCMCipher(key: keys[0], earlierKeys: Array(keys.dropFirst()))
             }
             #expect(error?.code == .storage)
-            #expect(error.map { "\($0)" }?.contains("32 bytes, and not \(count);") == true)
+            #expect(error.map { "\($0)" }?.contains("32 bytes, not \(count);") == true)
         }
     }
 

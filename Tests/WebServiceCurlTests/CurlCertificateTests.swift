@@ -195,7 +195,7 @@ struct CurlCertificateTests {
         "A wrong password of PKCS #12 is an error that names the file",
         .enabled(if: LinkedLibrary.exportsOpenSSL, "libcurl contains its OpenSSL without exporting the functions"))
     func passwords() throws {
-        for (password, text) in [(nil, "encrypted; set keyPassword"), ("other-secret", "has another password")] {
+        for (password, text) in [(nil, "encrypted; set keyPassword"), ("other-secret", "has a different password")] {
             for certificate in [
                 Certificate(certificateFile: server.path("client.p12"), keyPassword: password),
                 Certificate(certificate: try data("client.p12"), keyPassword: password),

@@ -53,7 +53,7 @@ struct CurlProxyTests {
         let text = "\(result) \(result.error?.localizedDescription ?? "")"
         #expect(text.contains("\(status)"))
         #expect(!text.contains("proxy-secret"))
-        #expect(text.contains("the user and the password that the proxy requires") == (status == 407))
+        #expect(text.contains("the user name and password of the proxy") == (status == 407))
         let received = proxy.receivedRequests
         #expect(received.map(\.target) == ["brewhapi.invalid:443"])
         #expect(received.first?.method == "CONNECT")
@@ -78,7 +78,7 @@ struct CurlProxyTests {
         let result = await service.GET("/").data().result
         #expect(result.urlErrorCode == .userAuthenticationRequired, "\(result)")
         let text = result.error?.localizedDescription ?? ""
-        #expect(text.contains("that the proxy requires"), "\(text)")
+        #expect(text.contains("the user name and password of the proxy"), "\(text)")
         #expect(!text.contains("canary"), "\(text)")
     }
 
@@ -90,7 +90,7 @@ struct CurlProxyTests {
             "http://brewhapi.invalid", session: try CurlSession { $0.proxy = .url(proxy.baseURLString) })
         let error = await #expect(throws: WebServiceError.self) { try await service.GET("/").string().value }
         #expect(error?.code == .unacceptableStatus)
-        #expect(error?.message.contains("the user and the password that the proxy requires") == true)
+        #expect(error?.message.contains("the user name and password of the proxy") == true)
     }
 
     @Test(

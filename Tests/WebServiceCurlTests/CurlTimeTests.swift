@@ -144,6 +144,24 @@ struct CurlTimeTests {
         #expect(error.value == .timedOut)
     }
 
+    @Test("An idle timeout during the TLS handshake reports that nothing was sent")
+    func idleHandshake() async throws {
+        let listener = try FullListener(backlog: 5)
+        var configuration = CurlSession.Configuration()
+        configuration.proxy = .none
+        let service = WebService(baseURLString: "https://127.0.0.1:\(listener.port)", clock: clock)
+        service.session = try CurlSession(configuration: configuration, timekeeper: clock)
+        let error = Box<URLError?>(nil)
+        service.POST("/").setTimeout(.seconds(30)).setDeadline(.seconds(36_000)).data()
+            .onCompletion { result in error.change { $0 = result.error as? URLError } }.resume()
+        while error.value == nil, clock.elapsed < .seconds(36_000) {
+            await clock.advance(by: .seconds(1))
+            await Task.yield()
+        }
+        #expect(error.value?.code == .timedOut)
+        #expect(error.value?.requestWasNotSent == true)
+    }
+
     @Test("A cancelled request that waits in the queue releases its body at once")
     func cancelledWhileWaiting() async throws {
         let server = try MockServer { _ in MockResponse("", wire: .noResponse) }

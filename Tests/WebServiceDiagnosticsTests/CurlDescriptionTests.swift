@@ -257,7 +257,7 @@ struct CurlDescriptionTests {
         let parameter = Request.make { $0.queryParameters = ["a\n`id`\u{1B}": Double.nan] }
         #expect(
             parameter.curlDescription()
-                == #"# 'encoding: the parameter '\''a\n`id`\u{1B}'\'' is not a finite number; pass a finite one or a string'"#
+                == #"# 'encoding: the parameter '\''a\n`id`\u{1B}'\'' is not a finite number; pass a finite number or a string'"#
         )
         #expect(
             Request(.GET, url: "ftp://h").curlDescription()

@@ -186,8 +186,8 @@ struct PerformTests {
         let hear: @MainActor @Sendable (ServiceResponse<String>) -> Void = { response in
             MainActor.assertIsolated()
             answers.add(
-                "\(response.data ?? "-") \(response.error.map { "\($0)" } ?? "-") \(response.isCanceled) \(response.isDuplicate)"
-            )
+                "\(response.data ?? "-") \(response.error.map { "\($0)" } ?? "-") "
+                    + "\(response.isCanceled) \(response.isDuplicate)")
         }
         service.perform(TextRequest(), completion: hear)
         await endpoint.fetches.wait()[0].respond("one")
@@ -212,8 +212,8 @@ struct PerformTests {
             ) {
                 if let request = request as? TextRequest {
                     calls.add(
-                        "\(request.name) \(response.convert(for: request).data ?? "-") \(key as? Int ?? 0) \(isFromStorage)"
-                    )
+                        "\(request.name) \(response.convert(for: request).data ?? "-") "
+                            + "\(key as? Int ?? 0) \(isFromStorage)")
                 }
             }
         }

@@ -101,6 +101,20 @@ struct RegistryTests {
         #expect(!service.containsRequests())
     }
 
+    @Test("The error of a duplicate of another type names the key", arguments: [DuplicateMode.join, .reject])
+    func otherType(mode: DuplicateMode) async throws {
+        let first = service.perform(TextRequest(), key: 1).resume()
+        await endpoint.fetches.wait()
+        let error = await #expect(throws: WebServiceError.self) {
+            try await service.perform(OtherRequest(), key: 1, duplicates: mode).value
+        }
+        #expect(error?.code == .duplicateRequest)
+        #expect(
+            error?.message == "a request of another type with the same key is in flight and cannot share its response "
+                + "with OtherRequest; use another key")
+        first.cancel()
+    }
+
     @Test("Keys of different types are different even if their values are equal")
     func keyTypes() async throws {
         let first = service.perform(TextRequest(), key: 1).resume()

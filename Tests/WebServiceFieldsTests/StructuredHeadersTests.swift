@@ -82,7 +82,7 @@ struct StructuredHeadersTests {
         }
         #expect(error?.code == .invalidHeader)
         #expect(
-            error?.message == "the value of the header 'A' is invalid: the token of 'u' is empty or contains "
+            error?.message == "the value of the header field 'A' is invalid: the token of 'u' is empty or contains "
                 + "a character that is not allowed; use a string")
         #expect(changed == headers)
         #expect(throws: WebServiceError.self) { try changed.setStructuredItem(Item("\u{E4}"), for: "A") }

@@ -247,6 +247,7 @@ struct InspectedFailureTests {
         #expect(try row.url == "https://h.example.com/a")
         #expect(try row.tries?.map(\.url).last?.hasPrefix("https://h.example.com/b?token=") == true)
         #expect(try row.secrets == ["Authorization", "URL"])
+        #expect(try row.tries?.map(\.kind) == [nil, "redirect"])
         try await inspected.send("/c")
         #expect(try row.secrets == nil)
         #expect(try row.composite == nil)

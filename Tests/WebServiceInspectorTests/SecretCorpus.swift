@@ -19,7 +19,7 @@ enum SecretCorpus {
         /// The bytes of a body.
         var data: Data { base64 ?? Data((text ?? "").utf8) }
 
-        /// A Boolean value that indicates whether bodies of the type may be refused.
+        /// Whether bodies of the type may be refused.
         var isUnknown: Bool {
             // The messages of the Connect protocol are framed in binary.
             if contentType?.hasPrefix("application/connect+") == true { return true }

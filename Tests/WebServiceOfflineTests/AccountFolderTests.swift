@@ -213,7 +213,7 @@ struct AccountFolderTests {
         try #require(mount(outside.path, point.path, nil, UInt(MS_BIND), nil) == 0)
         let error = await failure { try await account.logOut() }
         #expect(error?.message.contains("the folder '\(folder.path)' could not be emptied") == true)
-        #expect(error?.message.contains("unmount what is mounted in it") == true)
+        #expect(error?.message.contains("unmount the file systems in it") == true)
         #expect((error?.underlying as? POSIXError)?.code == .EBUSY)
         #expect(isComplete(outside))
         #expect(try !names(in: folder).contains("token"))

@@ -231,7 +231,7 @@ struct OutboxCopyTests {
             let outbox = try files.mock.service.outbox(in: disk.appendingPathComponent("outbox"))
             let error = await error { try await outbox.submit(files.put()) }
             #expect(error?.code == .storage)
-            #expect(error?.message.contains("the space on the disk") == true)
+            #expect(error?.message.contains("the free disk space") == true)
             #expect(try names(in: disk.appendingPathComponent("outbox")) == ["outbox.lock"])
             await outbox.close()
         }
@@ -410,7 +410,7 @@ struct OutboxCopyTests {
         #expect(files.mock.receivedRequests.count == count)
         #expect(failures.values.map(\.kind) == [.error(.encoding)])
         let message = (failures.values.first?.error as? WebServiceError)?.message
-        #expect(message?.contains("is missing or has another size") == true)
+        #expect(message?.contains("is missing or has a different size") == true)
         #expect(await second.entries.map(\.state) == [.blocked])
         #expect(await second.entries.map(\.attempts) == [0])
         let id = try #require(await second.entries.first?.id)

@@ -207,7 +207,7 @@ struct OutboxDatabaseTests {
             #expect(mock.receivedRequests.count == count)
             let error = await #expect(throws: WebServiceError.self) { try await second.submit(post("/a")) }
             #expect(error?.message.contains("'\(file.path)'") == true)
-            #expect(error?.message.contains("free space on the disk") == true)
+            #expect(error?.message.contains("free up disk space") == true)
             try FileManager.default.removeItem(at: disk.appendingPathComponent("filler"))
             await clock.advance(by: .seconds(2))
             #expect(try names(in: disk).filter { $0.hasSuffix(".removed") } == [])

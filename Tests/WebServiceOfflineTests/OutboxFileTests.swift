@@ -188,6 +188,34 @@ struct OutboxFileTests {
         }
     }
 
+    @Test(
+        "If a flush fails, one entry remains: the old one if the submission fails, otherwise its replacement",
+        arguments: [1, 2])
+    func failedFlush(_ number: Int) async throws {
+        mock.on(.path("/**"), .error(URLError(.notConnectedToInternet))).optional()
+        let countdown = Mutex(0)
+        let store = try OutboxFolder(fixture.folder) { () throws(SystemFailure) in
+            let fails = countdown.withLock { count in
+                count -= 1
+                return count == 0
+            }
+            if fails { throw SystemFailure(call: "fsync", number: EIO) }
+        }
+        let outbox = try mock.service.outbox(Outbox.Options(), { _ in .keep }, in: { store })
+        try await outbox.submit(post("/a/0"), entity: "a", replacing: "k")
+        countdown.withLock { $0 = number }
+        var remaining = "/a/1"
+        do { try await outbox.submit(post("/a/1"), entity: "a", replacing: "k") } catch {
+            #expect((error as? WebServiceError)?.code == .storage)
+            remaining = "/a/0"
+        }
+        #expect(remaining == (number == 1 ? "/a/0" : "/a/1"))
+        let paths = try fixture.entryFiles().map { name in
+            StoredRequest(encoded: try Data(contentsOf: fixture.folder.appendingPathComponent(name)))?.head.url
+        }
+        #expect(paths == [remaining])
+    }
+
     #if os(Linux)
     @Test("A read-only folder is an error", .enabled(if: SmallDisk.canMount))
     func readOnly() async throws {

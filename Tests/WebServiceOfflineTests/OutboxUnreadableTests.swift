@@ -12,11 +12,13 @@ import WebServiceServer
 
 @Suite("Entries and folders that cannot be read", .permit)
 struct OutboxUnreadableTests {
-    /// A store that cannot read certain entries or the list of them.
+    /// A store that cannot read certain entries or the list of them, or cannot check whether an
+    /// entry exists.
     private final class FaultyStore: OutboxStore {
         let store: any OutboxStore
         let unreadable = Mutex<Set<String>>([])
         let isUnlistable = Mutex(false)
+        let isUncheckable = Mutex(false)
 
         init(_ store: any OutboxStore) { self.store = store }
 
@@ -38,7 +40,10 @@ struct OutboxUnreadableTests {
         ) throws -> OutboxAddition {
             try store.add(bytes, suffix: suffix, maximumCount: maximumCount, replacing: isReplaced)
         }
-        func contains(_ name: String) throws -> Bool { try store.contains(name) }
+        func contains(_ name: String) throws -> Bool {
+            if isUncheckable.withLock({ $0 }) { throw SystemFailure(call: "fstatat", number: EIO) }
+            return try store.contains(name)
+        }
         func replace(_ name: String, with bytes: Data) throws { try store.replace(name, with: bytes) }
         func replace(_ name: String, with bytes: Data, asResponse response: String) throws {
             try store.replace(name, with: bytes, asResponse: response)
@@ -98,6 +103,25 @@ struct OutboxUnreadableTests {
         #expect(last?.entity == "a")
         #expect(last?.state == .sent)
         #expect(last?.attempts == 1)
+    }
+
+    @Test(
+        "A submission succeeds and is sent once, even if the check for its entry fails",
+        arguments: OutboxPlace.allCases)
+    func uncheckedEntry(_ place: OutboxPlace) async throws {
+        let fixture = OfflineFixture(place)
+        fixture.mock.on(.PUT, "/a", .status(200))
+        let store = try store(place, at: fixture.outbox)
+        let outbox = try fixture.service.outbox(Outbox.Options(), { _ in .keep }, in: { store })
+        let file = TemporaryFolder.forTest().url.appendingPathComponent("photo")
+        try Data("photo".utf8).write(to: file)
+        var request = fixture.service.request(.PUT, path: "/a")
+        request.content = .file(file)
+        store.isUncheckable.withLock { $0 = true }
+        try await outbox.submit(request)
+        await fixture.clock.advance(by: .zero)
+        #expect(fixture.mock.receivedRequests.map(\.body) == [Data("photo".utf8)])
+        #expect(await outbox.entries == [])
     }
 
     @Test(

@@ -120,7 +120,8 @@ struct ConcurrencyLimiterTests {
         #expect(error?.code == .concurrencyLimitExceeded)
         #expect(
             error?.message
-                == "1 requests are already waiting for the concurrency limit; send fewer or increase maximumWaiting")
+                == "the queue of the concurrency limit is full (maximumWaiting: 1); send fewer requests or increase "
+                + "maximumWaiting")
         respond(0)
         await session.exchanges.wait(for: 2)
         _ = await start("d", service, limiter)
@@ -142,7 +143,7 @@ struct ConcurrencyLimiterTests {
         #expect(error?.code == .concurrencyLimitExceeded)
         #expect(
             error?.message
-                == "the response is expected in about 12.0 seconds, and 11.0 seconds are left until the deadline; "
+                == "the response is expected in about 12.0 seconds, but only 11.0 seconds are left until the deadline; "
                 + "send fewer requests or set a longer deadline")
         service.options.deadline = .seconds(12)
         _ = await start("e", service, limiter)

@@ -66,7 +66,7 @@ struct OverloadSimulationTests {
     }
 
     @Test(
-        "Under three times its capacity, a server keeps 90 % of its goodput with the standard set, and collapses without",
+        "Under three times its capacity, a server keeps 90 % of its goodput only with the standard set",
         arguments: sample(ServiceTimes.allCases, every: 3))
     func overload(times: ServiceTimes) async {
         // The requests of one seed may take longer than the mean time on which the capacity is

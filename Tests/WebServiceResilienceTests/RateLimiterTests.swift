@@ -79,7 +79,8 @@ struct RateLimiterTests {
         let error = await #expect(throws: WebServiceError.self) { try await tasks[2].value }
         #expect(error?.code == .rateLimitExceeded)
         #expect(
-            error?.message.contains("would wait 20.0 seconds for the rate limit, and 19.0 seconds are left") == true)
+            error?.message.contains("would wait 20.0 seconds for the rate limit, but only 19.0 seconds are left")
+                == true)
         await clock.advance(by: .seconds(30))
         for task in [tasks[1], tasks[3]] { #expect(try await task.response.status == 503) }
         mock.service.interceptors = [.retry(), .rateLimit(1, per: .seconds(10))]
@@ -149,7 +150,8 @@ struct RateLimiterTests {
         #expect(error?.code == .rateLimitExceeded)
         #expect(
             error?.message
-                == "1 requests are already waiting for the rate limit; send fewer or increase maximumWaiting")
+                == "the queue of the rate limit is full (maximumWaiting: 1); send fewer requests or increase "
+                + "maximumWaiting")
         try await settle(tasks, waiting: 1)
         clock.advance(by: .seconds(1))
         await session.exchanges.wait(for: 2)

@@ -298,8 +298,11 @@ struct ServerLimitTests {
         let limiter = RateLimiter.serverRateLimit()
         let mock = mock(limiter) { _ in ["RateLimit": #""a";r=0;t=30"#] }
         _ = await send(["0"], mock)
+        // Each request waits before the next one arrives.
         let cancelled = mock.service.GET("1").data().resume()
+        await clock.advance(by: .zero)
         let late = mock.service.GET("2").setDeadline(.seconds(5)).data().resume()
+        await clock.advance(by: .zero)
         let last = mock.service.GET("3").data().resume()
         await clock.advance(by: .milliseconds(1))
         cancelled.cancel()

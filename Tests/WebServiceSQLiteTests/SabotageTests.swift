@@ -18,10 +18,10 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     var testDescription: String { rawValue }
 
-    /// A Boolean value that indicates whether no entry can be stored at the path.
+    /// Whether no entry can be stored at the path.
     var isInTheWay: Bool { [.becomesFolder, .becomesLink, .becomesPipe].contains(self) }
 
-    /// A Boolean value that indicates whether the previous file is moved to its other name.
+    /// Whether the previous file is moved to its other name.
     var leavesDamaged: Bool {
         [
             .replacedByGarbage, .replacedByForeignDatabase, .replacedByForeignTable, .replacedByNewerVersion,

@@ -10,7 +10,7 @@ import WebServiceStorage
 
 /// The program strace, which makes system calls of `storage-probe` fail.
 enum Strace {
-    /// A Boolean value that indicates whether strace is installed and the system permits tracing.
+    /// Whether strace is installed and the system permits tracing.
     static let works: Bool = {
         // If strace cannot be started, it does not work.
         let works = (try? run(["-o", "/dev/null", "true"])) == 0

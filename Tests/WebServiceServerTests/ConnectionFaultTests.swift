@@ -93,6 +93,17 @@ import WebServiceCore
         #expect(server.connectionCount == 1)
     }
 
+    @Test("Surplus bytes follow a body that a closure writes")
+    func surplusAfterWriter() throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 200) { body in try body.write(Data("ale".utf8)) }
+            response.wire = .surplus(Data("more".utf8))
+            return response
+        }
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        #expect(try server.reply(to: get) == "\(head)3\r\nale\r\n0\r\n\r\nmore")
+    }
+
     @Test("An invalid chunk follows a valid one, and the connection closes")
     func invalidChunk() async throws {
         let server = try server(.invalidChunk)

@@ -10,6 +10,9 @@ import WebServiceCore
 @Suite(.permit) struct MockServerFaultTests {
     private let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     private let whole = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale"
+    /// The complete response of ``partsServer(_:isWriter:)``.
+    private let wholeParts =
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n2\r\nox\r\n0\r\n\r\n"
 
     private func server(_ wire: MockResponse.Wire, _ text: String = "ale", status: Int = 200) throws -> MockServer {
         try MockServer { _ in
@@ -59,6 +62,87 @@ import WebServiceCore
         #expect(client.readToEnd().isEmpty)
     }
 
+    @Test("A response to the header can stall", arguments: [MockResponse.Wire.stall(after: 9), .noResponse])
+    func stallAfterHeader(wire: MockResponse.Wire) throws {
+        let server = try MockServer()
+        var response = MockResponse(statusCode: 413)
+        response.wire = wire
+        server.onHead(.POST, "/", response)
+        let client = try RawClient(server)
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n")
+        if wire != .noResponse { #expect(client.read(count: 9) == "HTTP/1.1 ") }
+        #expect(!client.hasNews(within: 50))
+        server.stop()
+        #expect(client.readToEnd().isEmpty)
+    }
+
+    /// Returns a server whose response has a body in two parts, from a closure or from a sequence.
+    private func partsServer(_ wire: MockResponse.Wire, isWriter: Bool) throws -> MockServer {
+        try MockServer { _ in
+            let parts = ["ale", "ox"].map { Data($0.utf8) }
+            let chunks = AsyncStream<Data> { feed in
+                for part in parts { feed.yield(part) }
+                feed.finish()
+            }
+            var response = MockResponse(statusCode: 200, chunks: chunks)
+            if isWriter {
+                response = MockResponse(statusCode: 200) { body in for part in parts { try body.write(part) } }
+            }
+            response.wire = wire
+            return response
+        }
+    }
+
+    // The sequence needs a thread of the global executor, so the client blocks another one.
+    @Test("A body in parts is cut at every offset", arguments: [true, false])
+    func cutParts(isWriter: Bool) async throws {
+        let whole = wholeParts
+        for count in Array(-1...whole.utf8.count + 1) + [Int.max] {
+            let server = try partsServer(.cut(after: count), isWriter: isWriter)
+            let (received, wasReset) = try await blocking { [get] in
+                let client = try RawClient(server)
+                client.send(get)
+                return (client.readToEnd(), client.wasReset)
+            }
+            #expect(received == String(decoding: whole.utf8.prefix(max(count, 0)), as: UTF8.self))
+            #expect(!wasReset)
+        }
+    }
+
+    @Test("A body in parts is reset, and stalls", arguments: [48, 55, 62, 66], [true, false])
+    func resetParts(count: Int, isWriter: Bool) async throws {
+        let expected = String(decoding: wholeParts.utf8.prefix(count), as: UTF8.self)
+        let resetting = try partsServer(.reset(after: count), isWriter: isWriter)
+        let (received, wasReset) = try await blocking { [get] in
+            let client = try RawClient(resetting)
+            client.send(get)
+            return (client.readToEnd(), client.wasReset)
+        }
+        #expect(received == expected)
+        #expect(wasReset)
+        let stalling = try partsServer(.stall(after: count), isWriter: isWriter)
+        let (part, hasNews, rest) = try await blocking { [get] in
+            let client = try RawClient(stalling)
+            client.send(get)
+            let (part, hasNews) = (client.read(count: count), client.hasNews(within: 50))
+            stalling.stop()
+            return (part, hasNews, client.readToEnd())
+        }
+        #expect(part == expected)
+        #expect(!hasNews)
+        #expect(rest.isEmpty)
+    }
+
+    @Test("A cut ends a closure that writes without end")
+    func cutWriter() throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 200) { body in while true { try body.write(Data(count: 10)) } }
+            response.wire = .cut(after: 1_000)
+            return response
+        }
+        #expect(try server.reply(to: get).utf8.count == 1_000)
+    }
+
     @Test("The server ends a stalled connection when the client leaves")
     func leftStall() async throws {
         let server = try server(.stall(after: 10))
@@ -80,6 +164,19 @@ import WebServiceCore
         #expect(other.read(count: 10) == "HTTP/1.1 2")
         server.stop()
         #expect(other.readToEnd().isEmpty)
+    }
+
+    @Test("The delay of a WebSocket stub precedes the response to the handshake", arguments: [(13, 101), (12, 426)])
+    func handshakeDelay(version: Int, status: Int) throws {
+        let server = try MockServer()
+        server.on(.GET, "/", MockResponse.webSocket { _ in }.after(.seconds(1000)))
+        let client = try RawClient(server)
+        client.send(
+            "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: \(version)\r\n\r\n")
+        #expect(!client.hasNews(within: 50))
+        client.finishSending()  // this ends the delay
+        #expect(client.read(through: "\r\n").hasPrefix("HTTP/1.1 \(status) "))
     }
 
     @Test("An endless response continues until the client leaves", arguments: ["", "ale"])

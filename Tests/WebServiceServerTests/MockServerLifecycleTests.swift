@@ -18,7 +18,7 @@ import WebServiceCore
             try MockServer(port: servers[0].port)
         }
         #expect(error?.code == .portUnavailable)
-        #expect(error?.message.hasPrefix("the port \(servers[0].port) is in use; pass another port") == true)
+        #expect(error?.message.hasPrefix("port \(servers[0].port) is in use; pass another port") == true)
         #expect((error?.underlying as NSError?)?.domain == NSPOSIXErrorDomain)
     }
 
@@ -37,7 +37,7 @@ import WebServiceCore
         }
         let error = #expect(throws: WebServiceError.self) { try MockServer(port: 65_536) }
         #expect(error?.code == .portUnavailable)
-        #expect(error?.message == "the port 65536 is not between 0 and 65535; pass another port")
+        #expect(error?.message == "port 65536 is not between 0 and 65535; pass another port")
     }
 
     @Test("Stopping ends open connections, can be repeated, and retains the received requests")

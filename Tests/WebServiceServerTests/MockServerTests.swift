@@ -116,6 +116,24 @@ import WebServiceCore
         #expect(client.readResponse().body == "ale")
     }
 
+    @Test(
+        "A response to the header is sent even if the body arrives together with the header",
+        arguments: [
+            "Content-Length: 3\r\n\r\nale", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "Transfer-Encoding: chunked\r\n\r\nno chunk\r\n", "Content-Length: 3\r\n\r\n",
+            "Expect: 100-continue\r\nContent-Length: 300000000\r\n\r\n",
+        ])
+    func onHead(rest: String) throws {
+        server.on(.POST, "/", 201)
+        server.onHead(.POST, "/", 401)
+        let start = "POST / HTTP/1.1\r\nHost: a\r\n"
+        #expect(try server.reply(to: start + rest).hasPrefix("HTTP/1.1 401 "))
+        #expect(server.receivedRequests.isEmpty)
+        #expect(try server.reply(to: start + "Content-Length: 0\r\n\r\n").hasPrefix("HTTP/1.1 201 "))
+        server.onHead(.POST, "/", nil)
+        #expect(try server.reply(to: start + "Content-Length: 3\r\n\r\nale").hasPrefix("HTTP/1.1 201 "))
+    }
+
     @Test("Chunked bodies are sent and received", arguments: [1, 3, 4096, 1 << 20, 0, -1])
     func chunked(size: Int) async throws {
         let body = Data((0..<10_000).map { UInt8(truncatingIfNeeded: $0) })

@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackSocket
 import WebServiceCore
 
 @testable import WebServiceMocking
@@ -9,14 +10,15 @@ import WebServiceCore
 final class RawClient {
     private let socket: Socket
     private var unread = Data()
-    /// A Boolean value that indicates whether the connection ended with a reset.
+    /// Whether the connection ended with a reset.
     private(set) var wasReset = false
 
     init(_ server: MockServer) throws {
-        socket = Socket(descriptor: try system("socket", orThrow: .mockServer, newSocket))
-        socket.configure()
+        let plain = LoopbackSocket(descriptor: try system("socket", orThrow: .mockServer, newSocket))
+        plain.configure()
+        socket = Socket(plain)
         socket.limitReceiving(seconds: 20)
-        try Socket.withAddress(port: UInt16(server.port)) { address, size in
+        try LoopbackSocket.withAddress(port: UInt16(server.port)) { address, size in
             _ = try system("connect", orThrow: .mockServer) { connect(socket.descriptor, address, size) }
         }
     }
@@ -97,7 +99,7 @@ final class RawClient {
 }
 
 private func newSocket() -> Int32 {
-    socket(AF_INET, Socket.streamType, 0)
+    socket(AF_INET, LoopbackSocket.streamType, 0)
 }
 
 extension MockServer {

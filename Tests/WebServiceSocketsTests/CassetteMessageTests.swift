@@ -239,7 +239,7 @@ struct CassetteMessageTests {
         try await record(.text("ale"))
         try tape.write(tape.text().replacingOccurrences(of: #""version" : 3"#, with: #""version" : 4"#))
         let error = await failure { _ = try CassetteSession(file: tape.file) }
-        #expect((error as? WebServiceError)?.message.contains("has the version 4, but this library reads") == true)
+        #expect((error as? WebServiceError)?.message.contains("has version 4, but this library reads") == true)
         try await tape.record(.memory, .text("ale")) { _ = try await $0.GET("/").data().value }
         #expect(try tape.text().contains(#""version" : 2"#))
         _ = try CassetteSession(file: tape.file, mode: .replay)

@@ -50,7 +50,7 @@ struct WebSocketExchangeTests {
         #expect(lines.contains("ended 101 \(transport == .memory ? "mock" : "network")"))
         #expect(lines.contains("message sent 5"))
         #expect(lines.contains("message received 5"))
-        #expect(lines.contains("websocket: closed with the code 1000"))
+        #expect(lines.contains("websocket: closed with code 1000"))
     }
 
     #if WEBSERVICE_CURL

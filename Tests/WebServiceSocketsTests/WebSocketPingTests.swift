@@ -67,7 +67,7 @@ struct WebSocketPingTests {
         channel.cancel()
     }
 
-    @Test("Other pongs have no effect, and a timeout does not end the connection")
+    @Test("Other pongs complete no call, and a timeout does not end the connection")
     func otherPayloads() async throws {
         let connection = HandConnection()
         let channel = channel(over: connection)

@@ -28,8 +28,9 @@ struct TokenFileTests {
     @Test("Tokens are read by another object, with all their parts")
     func parts() async throws {
         let credential = Credential(header: "X-Key", value: "k", expires: Date(timeIntervalSince1970: 1_800_000_000.5))
-        try await TokenFile(file).store(.init(credential, refreshToken: "r"))
-        #expect(try await TokenFile(file).tokens() == TokenFile.Tokens(credential, refreshToken: "r"))
+        let tokens = TokenFile.Tokens(credential, refreshToken: "r", scopes: ["read", "write"])
+        try await TokenFile(file).store(tokens)
+        #expect(try await TokenFile(file).tokens() == tokens)
     }
 
     @Test("Only the user can access the file and its folder")

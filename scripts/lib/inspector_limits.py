@@ -122,18 +122,20 @@ def test_accessibility(check, page, open_row):
         for width in (1280, 400):
             page.resize(width, 800)
             page.run("close()")
-            states = [("the list", lambda: None)]
+            states = [("the list", lambda: None), ("the help of the filter", lambda: page.run("setHelp(true)"))]
             for part in ("overview", "request", "response", "code", "send"):
                 states.append((part, lambda part=part: open_row(page, "/v1/kind/multipart", part)))
             for row in ("/v1/kind/refused", "/v1/kind/hedged", "/v1/kind/socket", "/v1/kind/events", "/v1/kind/broken",
                         "/v1/kind/download", "/v1/label", "/v1/specials?limit=3"):
                 for part in ("overview", "response"):
                     states.append((f"{part} of {row}", lambda row=row, part=part: open_row(page, row, part)))
+            states.append(("the overview of an attempt", lambda: (open_row(page, "/v1/specials?limit=3", "overview"), page.run("attempt = 0; show()"))))
             for name, show in states:
                 show()
                 found, passes = violations(page, script if count == 0 else "")
                 count += 1
                 check(f"{name} is accessible ({scheme}, {width} pixels)", found == [] and passes > 8, found)
+                page.run("setHelp(false)")
     print(f"axe-core: {count} states of the page", flush=True)
     page.scheme("light")
     page.resize(1280, 800)

@@ -194,10 +194,10 @@ def test_messages(check, page, probe):
     page.wait("$('panel').querySelectorAll('.event').length === 3")
     rows = message_rows(page)
     check("a sent message has its time, kind, size and content",
-          re.fullmatch(r"↑ [\d.]+ m?s text 3 B Ale", rows[0]) is not None, rows)
+          re.fullmatch(r"↑ [\d.]+ [mµ]?s text 3 B Ale", rows[0]) is not None, rows)
     received = sorted(rows[1:], key=lambda row: "binary" in row)
     check("a received message is JSON without secrets",
-          re.fullmatch(r'↓ [\d.]+ m?s text \d+ B \{.*"echo":"Ale".*\}', received[0]) is not None
+          re.fullmatch(r'↓ [\d.]+ [mµ]?s text \d+ B \{.*"echo":"Ale".*\}', received[0]) is not None
           and "[redacted]" in received[0] and "canary" not in received[0], rows)
     check("bytes are not shown", "binary 200 B 200 bytes are not shown" in received[1], rows)
     check("directions have names", page.run(

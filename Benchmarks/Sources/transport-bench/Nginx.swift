@@ -14,11 +14,9 @@ struct Nginx {
         let name: String
         let isSecure: Bool
         var isHTTP2 = false
-        /// A Boolean value that indicates whether the server closes every connection after one
-        /// response.
+        /// Whether the server closes every connection after one response.
         var closes = false
-        /// A Boolean value that indicates whether a new TLS connection can resume an earlier
-        /// session (RFC 8446, section 2.2).
+        /// Whether a new TLS connection can resume an earlier session (RFC 8446, section 2.2).
         var resumes = true
     }
 

@@ -18,17 +18,18 @@ struct Report {
         introduction = """
             # Transports over loopback
 
-            Written by `./scripts/bench transport --write Benchmarks/RESULTS.md` on \(Self.date), with \(repetitions)
-            interleaved repetitions of \(seconds) s each. Every client runs in a separate process against nginx
-            with one worker on the same machine. Values are medians. A ratio is the median of the ratios
-            within each repetition; the first one is that of requests per second, and the second one that of
-            processor time per request. The machine is shared, so the ratios are more reliable than the
-            absolute values.
+            The command `./scripts/bench transport --write Benchmarks/RESULTS.md` wrote this page on \(Self.date),
+            with \(repetitions) interleaved repetitions of \(seconds) s each. Each client runs in a separate
+            process and sends its requests to nginx with one worker on the same machine. The values are medians. A ratio is the median
+            of the ratios in the individual repetitions. In each cell with two ratios, the first compares the
+            requests per second, and the second compares the processor time per request. The machine is shared,
+            so the ratios are more reliable than the absolute values.
 
-            Allocations are the calls of malloc and its relatives in a process of their own, per request and
-            with the bytes that they request, including those of the benchmark. Go does not use malloc.
-            URLSession cannot be configured with the trusted certificates. AsyncHTTPClient resumes no TLS
-            session.
+            The columns "allocations" and "KiB allocated" contain the calls of `malloc` and similar functions
+            per request, and the memory that these calls request. They are measured in a separate process, and
+            include the allocations of the benchmark itself. The cells of Go are empty, because Go does not use
+            `malloc`. The tables for HTTPS do not contain URLSession, because it cannot be configured with the
+            trusted certificates. AsyncHTTPClient does not resume TLS sessions.
 
             Machine: \(Self.machine)
 

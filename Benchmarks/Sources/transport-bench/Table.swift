@@ -3,7 +3,7 @@ struct Table: Sendable {
     var endpoint: Nginx.Endpoint
     var answer: (name: String, length: Int)
     var inFlight: Int
-    /// A Boolean value that indicates whether the process of the client runs on one processor core.
+    /// Whether the process of the client runs on one processor core.
     var isOnOneCore = false
 
     static let all = onAllCores + onOneCore

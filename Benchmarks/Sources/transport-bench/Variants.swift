@@ -14,9 +14,9 @@ import FoundationNetworking
 /// A client to measure. It sends GET requests with a given concurrency for a given duration.
 struct Variant: Sendable {
     let name: String
-    /// A Boolean value that indicates whether the trusted certificates can be configured.
+    /// Whether the trusted certificates can be configured.
     var isSecure = false
-    /// A Boolean value that indicates whether the client is also measured on one processor core.
+    /// Whether the client is also measured on one processor core.
     var isOnOneCore = false
     /// The path of the program that takes the samples. Defaults to `nil`: this program.
     var program: String?

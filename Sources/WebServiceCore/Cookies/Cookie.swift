@@ -2,22 +2,22 @@ public import Foundation
 
 /// A cookie of a ``CookieJar``. Its descriptions omit the value.
 public struct Cookie: Sendable, Hashable {
-    /// The name; never empty.
+    /// The name, which is never empty.
     public let name: String
-    /// The value as received, including quotation marks; may be empty.
+    /// The value as received, including quotation marks. It may be empty.
     public let value: String
     /// The host that set the cookie, or the value of the `Domain` attribute without a leading dot,
     /// in lower case.
     public let domain: String
     /// The path at or below which the cookie is sent.
     public let path: String
-    /// The expiry date, no later than the year 9999; `nil` for a session cookie.
+    /// The expiry date, no later than the end of the year 9999; `nil` for a session cookie.
     public let expires: Date?
-    /// A Boolean value that indicates whether the cookie is sent only over https.
+    /// Whether the cookie is sent only over https.
     public let isSecure: Bool
-    /// A Boolean value that indicates whether the cookie is sent only to ``domain`` itself.
+    /// Whether the cookie is sent only to ``domain`` itself.
     public let isHostOnly: Bool
-    /// A Boolean value that indicates whether the cookie has the `HttpOnly` attribute.
+    /// Whether the cookie has the `HttpOnly` attribute.
     ///
     /// The attribute has no effect in a ``CookieJar``.
     public let isHTTPOnly: Bool
@@ -35,8 +35,9 @@ public struct Cookie: Sendable, Hashable {
     ///     IP address, a domain without a dot and a public suffix. Defaults to `true`.
     ///   - isHTTPOnly: Whether the cookie has the `HttpOnly` attribute. Defaults to `false`.
     /// - Throws: ``WebServiceError/Code/invalidHeader`` if a `Set-Cookie` field could not set the
-    ///   cookie (RFC 6265, section 4.1.1): an empty name, a control character, `;`, surrounding
-    ///   spaces, more than 4,096 bytes, an invalid domain or path, or a violated name prefix.
+    ///   cookie (RFC 6265, section 4.1.1). Possible reasons are an empty name, a control character,
+    ///   `;`, surrounding spaces, more than 4,096 bytes, an invalid domain or path, or a violated
+    ///   name prefix.
     public init(
         name: String, value: String, domain: String, path: String = "/", expires: Date? = nil,
         isSecure: Bool = true, isHostOnly: Bool = true, isHTTPOnly: Bool = false
@@ -94,7 +95,8 @@ extension Cookie {
         return end > name.startIndex && name[end] == UInt8(ascii: "=")
     }
 
-    /// Parses a cookie (RFC 6265, sections 5.2 and 5.3). Returns `nil` if it must be ignored.
+    /// Creates a cookie from its text in a `Set-Cookie` field (RFC 6265, sections 5.2 and 5.3).
+    /// Returns `nil` if the cookie must be ignored.
     ///
     /// - Parameter suffixes: The public suffixes, if they are known.
     init?(_ text: ArraySlice<UInt8>, from location: Location, at now: Date, _ suffixes: PublicSuffixList?) {
@@ -144,9 +146,9 @@ extension Cookie {
                 && text.utf8.first != 0x20 && text.utf8.last != 0x20
         }
         if name.isEmpty || !isPlain(name) || name.utf8.contains(UInt8(ascii: "=")) {
-            return "an invalid name; use one without '=', ';', control characters and surrounding spaces"
+            return "an invalid name; use one without '=', ';', control characters or surrounding spaces"
         }
-        if !isPlain(value) { return "an invalid value; use one without ';', control characters and surrounding spaces" }
+        if !isPlain(value) { return "an invalid value; use one without ';', control characters or surrounding spaces" }
         if name.utf8.count + value.utf8.count > Self.maximumLength {
             return "more than 4,096 bytes in its name and value; shorten the value"
         }
@@ -156,11 +158,13 @@ extension Cookie {
         if domain.utf8.count > 255 || Origin("https://" + domain)?.host != domain {
             return "an invalid domain; use a host name"
         }
-        if expires?.timeIntervalSince1970.isFinite == false { return "an expiry date that is not finite; use nil" }
+        if expires?.timeIntervalSince1970.isFinite == false {
+            return "an expiry date that is not finite; use a finite date or nil"
+        }
         if isPrefixValid(hasDomain: !isHostOnly, path: path) { return nil }
         return """
-            the prefix __Secure- without isSecure, or __Host- without isSecure, isHostOnly and the path '/'; set them \
-            or use another name
+            the name prefix __Secure-, which requires isSecure, or __Host-, which requires isSecure, isHostOnly and \
+            the path '/'; set these values or use another name
             """
     }
 
@@ -179,8 +183,8 @@ extension Cookie {
         return (halves.first ?? "", halves.count == 2 ? halves[1] : nil)
     }
 
-    /// Parses the number of a `Max-Age` attribute (RFC 6265, section 5.2.2). The result is capped
-    /// well beyond the year 9999, which limits ``expires``.
+    /// Returns the number of a `Max-Age` attribute (RFC 6265, section 5.2.2). The limit of the
+    /// result lies far beyond the year 9999, which is the limit of ``expires``.
     private static func seconds(_ text: String.UTF8View) -> Int64? {
         let isNegative = text.first == UInt8(ascii: "-")
         let digits = text.dropFirst(isNegative ? 1 : 0)
@@ -191,7 +195,7 @@ extension Cookie {
         expires.map { $0 <= now } ?? false
     }
 
-    /// Implements RFC 6265, section 5.4, step 1.
+    /// Returns whether the cookie is sent to a location (RFC 6265, section 5.4, step 1).
     func isSent(to location: Location) -> Bool {
         (location.isSecure || !isSecure) && Self.path(location.path, matches: path)
             && (isHostOnly ? location.host == domain : location.domains.contains(domain))
@@ -203,14 +207,14 @@ extension Cookie {
         domain == other.domain && name.utf8.elementsEqual(other.name.utf8) && path.utf8.elementsEqual(other.path.utf8)
     }
 
-    /// Returns whether this cookie could be sent instead of another: same name, equal or nested
-    /// domains, and a path at or below the other's.
+    /// Returns whether this cookie could be sent instead of another: both have the same name and
+    /// equal or nested domains, and the path of this cookie is at or below that of the other.
     func overlaps(_ other: Cookie) -> Bool {
         name.utf8.elementsEqual(other.name.utf8) && Self.path(path, matches: other.path)
             && (domain == other.domain || domain.hasSuffix("." + other.domain) || other.domain.hasSuffix("." + domain))
     }
 
-    /// Implements RFC 6265, section 5.1.4.
+    /// Returns whether a path is at or below the path of a cookie (RFC 6265, section 5.1.4).
     private static func path(_ path: String, matches prefix: String) -> Bool {
         guard path.utf8.starts(with: prefix.utf8) else { return false }
         return path.utf8.count == prefix.utf8.count || prefix.utf8.last == UInt8(ascii: "/")
@@ -298,7 +302,7 @@ extension Cookie: Codable {
         try container.encode(isHTTPOnly, forKey: .isHTTPOnly)
     }
 
-    /// Decodes a cookie.
+    /// Decodes a cookie and checks its attributes.
     ///
     /// - Throws: `DecodingError.dataCorrupted` if the cookie is invalid.
     public init(from decoder: any Decoder) throws {

@@ -9,11 +9,12 @@ public import Foundation
 /// ```
 /// Guarantees:
 /// - A cookie is sent to the host that set it and, if it has a `Domain` attribute, to the
-///   subdomains of that domain. A host can name itself and those of its parent domains that contain
-///   a dot; an IP address can name only itself. If the library libpsl is available at run time
-///   (``knowsPublicSuffixes``), a public suffix such as `co.uk` is accepted only from the host of
-///   that name, as a host-only cookie (RFC 6265, section 5.3, step 5). Hosts are compared in the
-///   form in which they are sent: a `Domain` with non-ASCII characters matches none.
+///   subdomains of that domain. In this attribute, a host can name itself and those of its parent
+///   domains that contain a dot; an IP address can name only itself. If the library libpsl is
+///   available at run time (``knowsPublicSuffixes``), a public suffix such as `co.uk` is accepted
+///   only from the host of that name, as a host-only cookie (RFC 6265, section 5.3, step 5). Hosts
+///   are compared in the form in which they are sent: a `Domain` with non-ASCII characters matches
+///   no host.
 /// - A `Secure` cookie is accepted and sent only over https, and no cookie set over http replaces
 ///   or shadows it. The prefixes `__Secure-` and `__Host-` are enforced.
 /// - Apart from the rules for `Secure`, cookies are isolated neither by scheme nor by port (RFC
@@ -24,8 +25,9 @@ public import Foundation
 ///   cookies for one domain, or 3,000 in total, an expired cookie is removed first, and otherwise
 ///   the least recently used one (RFC 6265, section 6.1). If the total is exceeded and the site
 ///   with the most cookies has more than 50, the cookie is removed from that site, so that no site
-///   can evict the cookies of others by setting many. A site consists of the hosts that share their
-///   last two labels or, if the public suffixes are known, a public suffix and the label before it.
+///   can evict the cookies of others by setting many cookies. A site consists of the hosts that
+///   share their last two labels or, if the public suffixes are known, a public suffix and the
+///   label before it.
 ///
 /// All members may be used from any thread. Nothing is written to disk, except by
 /// ``write(to:includingSessionCookies:)``, and no description contains a value.
@@ -34,8 +36,8 @@ public final class CookieJar: Sendable {
     static let maximumPerDomain = 180
     /// The maximum number of cookies in total.
     static let maximumCount = 3_000
-    /// The number of cookies above which the site with the most cookies must evict its own (RFC
-    /// 6265, section 6.1).
+    /// If the jar exceeds ``maximumCount`` and the site with the most cookies has more than this
+    /// number of cookies, a cookie of that site is removed (RFC 6265, section 6.1).
     static let fairCount = 50
 
     private let state = Mutex(State())
@@ -43,12 +45,12 @@ public final class CookieJar: Sendable {
     private let clock: TaskClock?
     private let suffixes: PublicSuffixList?
 
-    /// A Boolean value that indicates whether jars reject cookies for public suffixes.
+    /// Whether jars reject cookies for public suffixes.
     ///
-    /// `true` if the library libpsl and its list are available on the system.
+    /// The value is `true` if the library libpsl and its list are available on the system.
     public static var knowsPublicSuffixes: Bool { PublicSuffixList.system != nil }
 
-    /// Creates an empty jar.
+    /// Creates a jar without cookies.
     public convenience init() {
         self.init(timekeeper: nil)
     }
@@ -75,10 +77,10 @@ public final class CookieJar: Sendable {
 
     /// Returns the value of the `Cookie` field for a request (RFC 6265, section 5.4).
     ///
-    /// Cookies with longer paths come first, then older ones. A cookie that would make the value
-    /// exceed ``Request/maximumHeaderValueLength`` is omitted.
+    /// Cookies with longer paths come first. Among paths of equal length, older cookies come first.
+    /// A cookie that would make the value exceed ``Request/maximumHeaderValueLength`` is omitted.
     ///
-    /// - Returns: `nil` if no cookie matches, and for a URL that is not http or https or has user
+    /// - Returns: `nil` if no cookie matches, or if the URL is not http or https or has user
     ///   information.
     public func header(for url: URL) -> String? {
         header(for: url, .system)
@@ -102,16 +104,16 @@ public final class CookieJar: Sendable {
     /// Stores the cookies of a response (RFC 6265, sections 5.2 and 5.3).
     ///
     /// Cookies that violate the rules are ignored. A cookie replaces the stored one with the same
-    /// name, domain and path and takes its position in the order; an expired cookie removes the
-    /// stored one.
+    /// name, domain and path and takes the position of the stored one in the order; an expired
+    /// cookie removes the stored one.
     ///
     /// - Parameters:
     ///   - setCookieFields: The values of the `Set-Cookie` fields.
-    ///   - joined: Whether a value may contain several cookies joined with `", "`, as Foundation
-    ///     does. The value of a cookie then ends before a comma, a space, a name and `=`. The rest
-    ///     may have been injected through the value, so only the first cookie of a field may have
-    ///     the prefix `__Secure-` or `__Host-`. If `false`, each value is one cookie. Defaults to
-    ///     `true`.
+    ///   - joined: Whether a value may contain several cookies that Foundation has joined with
+    ///     `", "`. If so, a cookie's value ends before a comma that is followed by a space, a name
+    ///     and `=`. The rest may have been injected through the value, so only the first cookie of
+    ///     a field may have the prefix `__Secure-` or `__Host-`. If `false`, each value is one
+    ///     cookie. Defaults to `true`.
     ///   - url: The URL of the response; for a redirect, the URL that responded with the redirect.
     ///     A URL that is not http or https sets no cookie.
     public func store(_ setCookieFields: [String], joined: Bool = true, from url: URL) {
@@ -133,11 +135,11 @@ public final class CookieJar: Sendable {
         }
     }
 
-    /// Adds a cookie.
+    /// Adds a cookie to the jar.
     ///
-    /// The cookie replaces the stored one with the same name, domain and path and takes its
-    /// position in the order. An expired cookie removes the stored one. The limits of the jar
-    /// apply.
+    /// The cookie replaces the stored one with the same name, domain and path and takes the
+    /// position of the stored one in the order. An expired cookie removes the stored one. The
+    /// limits of the jar apply.
     public func add(_ cookie: Cookie) {
         let now = date()
         state.withLock { state in
@@ -151,7 +153,7 @@ public final class CookieJar: Sendable {
         state.withLock { $0.remove(cookie) }
     }
 
-    /// Removes all cookies.
+    /// Removes all cookies from the jar.
     public func removeAll() {
         state.withLock { $0 = State(isClosed: $0.isClosed) }
     }
@@ -169,8 +171,8 @@ extension CookieJar: RedactedReflectable {
 
 private struct Stored {
     var cookie: Cookie
-    /// The position in the order of creation, retained when the cookie is replaced. A number,
-    /// because dates may be equal or not monotonic.
+    /// The position in the order of creation, retained when the cookie is replaced. The position is
+    /// a number, because dates may be equal or not monotonic.
     let created: UInt64
     var used: UInt64
 }
@@ -302,9 +304,10 @@ extension CookieJar {
     /// - Parameters:
     ///   - file: The URL of the file.
     ///   - includingSessionCookies: Whether cookies without an expiry date are written. A user
-    ///     agent discards them at the end of a session (RFC 6265, section 5.3). Defaults to `false`.
+    ///     agent discards such cookies at the end of a session (RFC 6265, section 5.3). Defaults to
+    ///     `false`.
     /// - Throws: ``WebServiceError/Code/storage`` if the file cannot be written; the underlying
-    ///   error is that of the system.
+    ///   error, if there is one, is that of the system.
     public func write(to file: URL, includingSessionCookies: Bool = false) throws {
         let cookies = cookies.filter { includingSessionCookies || $0.expires != nil }
         let encoder = JSONEncoder()
@@ -315,7 +318,7 @@ extension CookieJar {
             try Folder.create(path, synchronize: true)
             guard let folder = try Folder(path, followsLink: true) else {
                 throw WebServiceError(
-                    .storage, "the folder of the cookie file was removed or is a link to a missing folder; create it")
+                    .storage, "the cookie file's folder is missing or links to a missing folder; create the folder")
             }
             try folder.replace(
                 name, with: bytes, through: ".\(name).\(UUID().uuidString)", date: date(), synchronize: true)

@@ -1,5 +1,5 @@
-/// What a streamed body needs of its exchange after the head: the record, the observers and the
-/// list of work in flight.
+/// The parts of an exchange that its streamed body needs after the head: the record, the observers
+/// and the list of work in flight.
 ///
 /// The body retains its tail and not its task, because the result of the task retains the body.
 final class BodyTail: InFlightWork {
@@ -7,9 +7,10 @@ final class BodyTail: InFlightWork {
     private let state: Mutex<State>
 
     private struct State {
-        /// The task. Once it is deallocated, its record cannot be read.
+        /// The task. Once the task is deallocated, its record cannot be read.
         weak var task: SessionTask?
-        /// The receiver of the body; `nil` before its head is accepted, and once it is deallocated.
+        /// The receiver of the body; `nil` before its head is accepted, after the receiver is
+        /// deallocated, and if the exchange has adopted a response without a streamed body.
         weak var receiver: ResponseReceiver?
         var events: EventQueue?
         var request: Request?
@@ -25,11 +26,11 @@ final class BodyTail: InFlightWork {
     }
 
     var receiver: ResponseReceiver? { state.withLock { $0.receiver } }
-    /// The events for the observers; `nil` without observers.
+    /// The events for the observers; `nil` if there are no observers.
     var events: EventQueue? { state.withLock { $0.events } }
 
-    /// Sets the receiver of the body once its head is accepted, and what the body needs when its
-    /// task is deallocated.
+    /// Sets the receiver of a body whose head was accepted, and the values that the body needs
+    /// after its task is deallocated.
     func begin(_ receiver: ResponseReceiver?, _ request: Request?, _ events: EventQueue?) {
         state.withLock { ($0.receiver, $0.request, $0.events) = (receiver, request, events) }
     }
@@ -48,8 +49,8 @@ final class BodyTail: InFlightWork {
         return events?.add(entry) == true ? events : nil
     }
 
-    /// Records the end of the body, also for the exchange that has adopted it. Called on the
-    /// threads of sessions.
+    /// Records the end of the body, also for an exchange that has adopted the body. This method is
+    /// usually called on the threads of sessions.
     func end(_ entry: ExchangeLog.Entry, _ metrics: TransportMetrics?) {
         let (task, owner) = state.withLock { state in
             state.end = (entry, metrics)

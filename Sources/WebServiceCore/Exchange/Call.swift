@@ -5,18 +5,19 @@ import FoundationNetworking
 #endif
 
 /// The state of a ``SessionTask`` as a value: its life cycle, its handlers, and the log of its
-/// exchange. Events in, actions out: no I/O and no calls to code of the program.
+/// exchange. Its methods receive events and return actions. They perform no I/O and call no code of
+/// the program.
 ///
 /// ```
 /// created ──resume──▶ running ──complete──▶ complete
 ///    └──────────────────── cancel ─────────────▲
 /// ```
-/// The log, the permission to send and the settings of the body are changed by
-/// `SessionTask+Recording.swift` and `SessionTask+Exchange.swift`.
+/// Other files, such as `SessionTask+Recording.swift` and `SessionTask+Exchange.swift`, change the
+/// log, the permission to send and the settings of the body.
 ///
-/// A value that exists only in one phase belongs to the case of ``Phase``, and one that is released
-/// with the result to ``InFlight``. The lock of the task protects the state;
-/// `Documentation/Concurrency.md` lists the locks that are taken while it is held.
+/// A value that exists only in one phase belongs to a case of ``Phase``. A value that is released
+/// with the result belongs to ``InFlight``. The lock of the task protects the state;
+/// `Documentation/Concurrency.md` lists the locks that are taken while this lock is held.
 struct Call: Sendable {
     private enum Phase: Sendable {
         case created(Request, revision: Int)
@@ -38,17 +39,18 @@ struct Call: Sendable {
     private var inFlight = InFlight()
     private(set) var isSuspended = false
     private var isConfigured = false
-    /// A Boolean value that indicates whether only a queue can resume the task.
+    /// Whether only a queue can resume the task.
     private var isQueued = false
-    /// Produces the result in place of an exchange; `nil` if the task sends its request itself.
+    /// The closure that produces the result in place of an exchange; `nil` if the task sends its
+    /// request itself.
     private var producer: Producer?
-    /// A Boolean value that indicates whether the producer is a download.
+    /// Whether the producer is a ``TaskWork``, such as that of a download or a resumable upload.
     private(set) var isDownload = false
     /// The scope in which the task was resumed, and to which its handlers belong.
     var scope: DeadlineScope?
     var recordsHandlers = false
-    /// A Boolean value that indicates whether the service counts the handlers that run next, which
-    /// include custom closures (``ServiceCore/endHandlers()``).
+    /// Whether the service counts the handlers that run next, which include custom closures
+    /// (``ServiceCore/endHandlers()``).
     var countsHandlers = false
     var chain = HandlerChain()
     private var delegateReference: DelegateReference?
@@ -60,17 +62,17 @@ struct Call: Sendable {
     // MARK: The exchange
 
     var log = ExchangeLog.Record()
-    /// The events for the observers; `nil` without observers.
+    /// The events for the observers; `nil` if there are no observers.
     var events: EventQueue?
     var permission = Permission.granted
-    /// The receivers whose replies the exchange waits for; usually one.
+    /// The receivers whose replies the exchange waits for, of which there is usually one.
     var receivers = ShortList<ResponseReceiver>()
     /// The settings of the receivers.
     var options = ResponseReceiver.Options()
     var progress = ProgressReceivers()
     /// The identifier of the exchange on whose behalf this one is sent.
     var parent: UInt64?
-    /// The values of interceptors for this exchange, by the object that keeps them.
+    /// The values of interceptors for this exchange, by the object or the type that stores them.
     var values: [ObjectIdentifier: any Sendable] = [:]
     var trace: TraceParent?
     /// The instant of `resume()` on the system's clock; see ``SessionClosure``.
@@ -84,7 +86,7 @@ struct Call: Sendable {
     /// The permission to send requests.
     enum Permission: Sendable {
         case granted
-        /// The task is suspended. Contains the waiting requests, in order.
+        /// The task is suspended. The value contains the waiting requests, in order.
         case held([Once<Bool>])
         /// The exchange has ended.
         case refused
@@ -95,14 +97,15 @@ struct Call: Sendable {
         /// The asynchronous step in progress.
         var running: (any Cancellable)?
         var areCancelled = false
-        /// A Boolean value that indicates whether the delegate was notified of a failure.
+        /// Whether a failure of a step was reported.
         var hasReportedFailure = false
     }
 
     /// A closure that produces the result of a task in place of an exchange, such as that of a
     /// download, a typed request or a ``PassiveTask``.
     ///
-    /// Called once, at the first `resume()`, on the resuming thread. It must complete the task.
+    /// The closure is called at most once, when the task starts, on the thread that starts it. It
+    /// must complete the task, unless the task has another owner that completes it.
     typealias Producer = @Sendable (SessionTask, Start) -> Void
 
     init(request: consuming Request, producer: Producer? = nil) {
@@ -110,7 +113,7 @@ struct Call: Sendable {
         self.producer = producer
     }
 
-    /// A Boolean value that indicates whether something other than an exchange provides the result.
+    /// Whether something other than an exchange provides the result.
     var hasProducer: Bool { producer != nil }
 
     /// The delegate, held weakly.
@@ -130,14 +133,13 @@ struct Call: Sendable {
 
     private var isComplete: Bool { if case .complete = phase { true } else { false } }
 
-    /// The request with the changes of all setters, and their number; `nil` after the task was
-    /// resumed.
+    /// The request with the changes of all setters, and the number of these changes; `nil` after
+    /// the task was resumed.
     var unsent: (request: Request, revision: Int)? {
         if case .created(let request, let revision) = phase { (request, revision) } else { nil }
     }
 
-    /// A Boolean value that indicates whether `cancel()` was called, even if it had no effect on
-    /// the result.
+    /// Whether `cancel()` was called, even if it had no effect on the result.
     var isCancelRequested: Bool {
         if case .complete(_, wasCancelled: true) = phase { true } else { steps.areCancelled }
     }
@@ -172,7 +174,7 @@ struct Call: Sendable {
 
     // MARK: Resume and suspend
 
-    /// Sets the producer of the result. Has no effect after the task was resumed.
+    /// Sets the producer of the result. This method has no effect after the task was resumed.
     ///
     /// - Returns: The replaced producer, to be released outside the lock.
     mutating func setProducer(isDownload: Bool = false, _ producer: @escaping Producer) -> Producer? {
@@ -184,11 +186,11 @@ struct Call: Sendable {
     /// The work that a task starts when it is first resumed.
     struct Start: Sendable {
         var request: Request
-        /// A Boolean value that indicates whether a setter has changed the request.
+        /// Whether a setter has changed the request.
         let isConfigured: Bool
         fileprivate(set) var producer: Producer?
 
-        /// A Boolean value that indicates whether the task has its own request.
+        /// Whether the task has its own request.
         var hasRequest: Bool { producer == nil || request.url != nil }
     }
 
@@ -241,7 +243,7 @@ struct Call: Sendable {
         return true
     }
 
-    /// Resumes the task at its turn. A suspended task remains suspended.
+    /// Resumes the task when its turn has come. A suspended task remains suspended.
     mutating func leaveQueue(at instant: TaskClock.Instant) -> Start? {
         guard isQueued, case .created(let request, _) = phase else { return nil }
         isQueued = false
@@ -304,11 +306,11 @@ struct Call: Sendable {
     struct CompleteAction: Sendable {
         /// Continues the Swift task that waits for the result.
         var awaiter: CheckedContinuation<Void, Never>?
-        /// A Boolean value that indicates whether the caller must run the handlers.
+        /// Whether the caller must run the handlers.
         var runsHandlers = false
-        /// A Boolean value that indicates whether the service counts them.
+        /// Whether the service counts these handlers.
         var countsHandlers = false
-        /// The values before the result, which accept no further value.
+        /// The sources of values that precede the result. They accept no further values.
         var preludes: [any Prelude] = []
         var alarm: Alarm?
         /// The work that was in progress, to be released outside the lock.
@@ -318,12 +320,12 @@ struct Call: Sendable {
         var events: EventQueue?
         /// The receivers whose replies are no longer awaited.
         var receivers = ShortList<ResponseReceiver>()
-        /// The requests that were held back, and are refused.
+        /// The held-back requests, which are refused.
         var held: [Once<Bool>] = []
     }
 
-    /// Completes the task: an attempt that is still in flight ends with it, and no further request
-    /// is sent. Only the first result counts.
+    /// Completes the task. An attempt in flight ends as well, and no further request is sent. Only
+    /// the first result counts.
     ///
     /// - Parameters:
     ///   - instant: The instant of the end.
@@ -415,7 +417,7 @@ struct Call: Sendable {
 
     /// Records the failure of a typed step.
     ///
-    /// - Returns: Whether it is the first one, which is reported to the delegate.
+    /// - Returns: Whether this is the first failure, which is reported to the delegate.
     mutating func reportsStep() -> Bool {
         defer { steps.hasReportedFailure = true }
         return !steps.hasReportedFailure

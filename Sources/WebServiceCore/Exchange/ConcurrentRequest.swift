@@ -1,9 +1,10 @@
 import Foundation
 
-/// A request that is sent while another request of the same exchange is in flight.
+/// A request that an interceptor sends concurrently, such as a hedge of a request in flight or a
+/// request for several exchanges that share its response.
 ///
-/// It has a separate exchange, whose parent is that exchange, so that observers can distinguish the
-/// events of the two requests.
+/// The request has a separate exchange, whose parent is the exchange of the interceptor, so that
+/// observers can distinguish the events of both.
 package struct ConcurrentRequest: Sendable {
     private let parent: SessionTask
     private let next: Next
@@ -22,8 +23,8 @@ package struct ConcurrentRequest: Sendable {
         self.next = Next(exchange: exchange, interceptors: next.interceptors, position: next.position)
     }
 
-    /// Sends the request and returns its result: `URLError.cancelled` as soon as the Swift task is
-    /// cancelled. Called once.
+    /// Sends the request and returns its result, which is `URLError.cancelled` if the Swift task is
+    /// cancelled first. This method must be called only once.
     package func result(of request: Request) async -> Result<Response, any Error> {
         do { try await parent.permission() } catch { return .failure(error) }
         let task = next.task
@@ -40,7 +41,7 @@ package struct ConcurrentRequest: Sendable {
 
     /// Ends the exchange.
     ///
-    /// - Returns: `false` without an effect if the exchange has already ended.
+    /// - Returns: `false` if the exchange has already ended, in which case the call has no effect.
     private func complete(_ result: Result<Response, any Error>) -> Bool {
         guard next.task.complete(result) else { return false }
         if addsEvents { parent.add(next.task.log, without: .body) }
@@ -50,9 +51,9 @@ package struct ConcurrentRequest: Sendable {
     /// The events so far.
     package var log: ExchangeLog.Record { next.task.log }
 
-    /// Makes the response of this request that of the parent, in place of the response to the
-    /// parent's own request, which the caller has cancelled. Called at most once, after
-    /// ``result(of:)`` has returned.
+    /// Makes the response of this request the response of the parent, instead of the response to
+    /// the parent's own request, which the caller has cancelled. This method is called at most
+    /// once, after ``result(of:)`` has returned.
     package func replaceParent() {
         parent.adopt(next.task)
     }
@@ -83,7 +84,7 @@ extension SessionTask {
         for receiver in replaced { receiver.discard() }
         events?.deliver()
         body?.receiver?.reportProgress(to: receivers)
-        // That of a body in transfer is reported as it continues.
+        // The progress of a body in transfer is reported while the transfer continues.
         if body?.receiver == nil || body?.end != nil, let progress = other.latestProgress { receivers.report(progress) }
         guard let tail, let body else { return }
         body.receiver?.moveBody(to: tail)

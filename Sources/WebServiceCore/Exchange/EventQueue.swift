@@ -3,8 +3,8 @@ import Synchronization
 
 /// The events of an exchange for the observers of its service, in order.
 ///
-/// A method that returns a Boolean value returns whether its caller must call ``deliver()``,
-/// outside its locks. The lock of the queue may be taken while the lock of the task is held.
+/// A method that returns a Boolean returns whether its caller must call ``deliver()`` after
+/// releasing all locks. The lock of the queue may be taken while the lock of the task is held.
 package final class EventQueue: Sendable {
     private static let lastID = Atomic<UInt64>(0)
 
@@ -39,7 +39,6 @@ package final class EventQueue: Sendable {
         }
     }
 
-    /// - Parameter instant: The instant of the event.
     func add(_ kind: ExchangeEvent.Kind, at instant: UInt64) -> Bool { state.withLock { $0.add(kind, at: instant) } }
 
     func add(_ entry: ExchangeLog.Entry) -> Bool { state.withLock { $0.add(entry) } }
@@ -60,25 +59,27 @@ package final class EventQueue: Sendable {
 
     // MARK: Reports of sessions and connections
 
-    /// Reports the head of the response to the request that was sent last. Called on the threads of
-    /// sessions, which observers must not delay.
+    /// Reports the head of the response to the request that was sent last. This method is called on
+    /// the threads of sessions, which observers must not delay.
     func report(_ head: ResponseHead) {
         let now = clock.now
         if state.withLock({ $0.attemptIsOpen && $0.receive(head, at: now) }) { deliverInBackground() }
     }
 
-    /// Reports an interim head of that response. Called on the threads of sessions.
+    /// Reports an interim head of the response to the request that was sent last. This method is
+    /// called on the threads of sessions.
     func report(interim head: ResponseHead) {
         let now = clock.now
         if state.withLock({ $0.attemptIsOpen && $0.receive(interim: head, at: now) }) { deliverInBackground() }
     }
 
-    /// Reports bytes of a body that no result contains. Called on the threads of sessions.
+    /// Reports bytes of a body that no result contains. This method is called on the threads of
+    /// sessions.
     func reportBody(_ bytes: Data) {
         if add(.bodyReceived(bytes), at: clock.now) { deliverInBackground() }
     }
 
-    /// Reports a message of a connection. A slow observer delays the messages after it.
+    /// Reports a message of a connection. A slow observer delays the messages that follow.
     func report(_ message: WebSocketMessage, isReceived: Bool) {
         if add(.message(message, isReceived: isReceived), at: clock.now) { deliver() }
     }
@@ -97,9 +98,9 @@ extension EventQueue {
         /// The end of a streamed body that precedes the end of the exchange.
         var body: ExchangeLog.Entry?
         var hasEnded = false
-        /// A Boolean value that indicates whether the attempt that was started last has no result.
+        /// Whether the attempt that was started last has no result.
         var attemptIsOpen = false
-        /// A Boolean value that indicates whether the head of the current attempt was reported.
+        /// Whether the head of the current attempt was reported.
         var hasHead = false
         /// The last deprecation that was reported.
         var deprecation: String?
@@ -108,8 +109,8 @@ extension EventQueue {
             (self.exchange, self.start, self.latest) = (exchange, start, latest)
         }
 
-        /// - Parameter instant: The instant of the event, read before the lock was taken: another
-        ///   thread may have added a later event.
+        /// - Parameter instant: The instant of the event. It is read before the lock is taken, so
+        ///   another thread may have added a later event.
         mutating func add(_ kind: ExchangeEvent.Kind, at instant: UInt64) -> Bool {
             latest = max(latest, instant)
             delivery.append(ExchangeEvent(exchange: exchange, kind: kind, nanoseconds: latest - start))

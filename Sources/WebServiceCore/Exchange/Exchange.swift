@@ -6,9 +6,9 @@ import FoundationNetworking
 
 /// The path of one request to its response: the only place that defines the order of the stages.
 ///
-/// After the exchange, the task runs its handlers. Two things happen elsewhere: the session adds
-/// header fields that the request does not have, such as the `User-Agent` of
-/// `CurlSession.Configuration`, and the deadline ends the task (`SessionTask.ring()`) or, after the
+/// After the exchange, the task runs its handlers. Some stages are implemented elsewhere. The
+/// session adds header fields that the request does not have, such as the `User-Agent` of
+/// `CurlSession.Configuration`. The deadline ends the task (`SessionTask.ring()`) or, after the
 /// head of a streamed response, the body (`ResponseReceiver+Reading.swift`).
 struct Exchange: Sendable {
     /// The configuration of the service when the task was resumed.
@@ -35,7 +35,7 @@ struct Exchange: Sendable {
     /// Returns the response that is the result of the exchange.
     ///
     /// - Throws: ``WebServiceError/Code/unacceptableStatus`` with the response if its body is
-    ///   incomplete. The reader of a streamed response receives the error of its body instead.
+    ///   incomplete. If the task streams its body, the response is returned unchanged instead.
     private func whole(_ response: Response) throws -> Response {
         guard let failure = response.bodyFailure, !task.isStreamed else { return response }
         var received = response
@@ -63,7 +63,8 @@ struct Exchange: Sendable {
         }
     }
 
-    /// Sends one request. The log and the observers receive its result, however it ends.
+    /// Sends one request. The log and the observers receive the result, even if the result is an
+    /// error.
     private func attempt(_ request: EncodedRequest, _ announcement: Announcement?, after redirects: [URL])
         async throws -> Response
     {
@@ -85,8 +86,8 @@ struct Exchange: Sendable {
 }
 
 extension Exchange {
-    /// Creates an exchange with the current configuration of the service, which lists the task, and
-    /// notifies the observers of its start.
+    /// Creates an exchange with the current configuration of the service, lists the task unless it
+    /// is part of another one, and notifies the observers of the start.
     ///
     /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
     init(beginning request: Request, of task: SessionTask) throws(WebServiceError) {
@@ -102,8 +103,8 @@ extension Exchange {
 // MARK: - Before the session
 
 extension Exchange {
-    /// Throws an error for a request that must not be sent, such as a redirect or a retry whose body
-    /// cannot be sent again.
+    /// Throws an error for a request that must not be sent, such as a redirect or a retry whose
+    /// body cannot be sent again.
     private func check(_ request: EncodedRequest) throws {
         guard request.source.options.cachePolicy != .returnCacheDataDontLoad else {
             throw URLError(.resourceUnavailable)
@@ -111,7 +112,7 @@ extension Exchange {
         guard request.source.canSendBody else { throw WebServiceError.bodyNotReplayable(request.source) }
     }
 
-    /// Returns the cookies of the jar for the URL of a request; `nil` if there are none.
+    /// Returns the cookies of the jar for the URL of a request; `nil` if there are none to send.
     private func cookies(for request: EncodedRequest) -> String? {
         guard let cookieJar = setup.cookieJar, request.source.options.shouldHandleCookies,
             let url = URL(string: request.url)
@@ -119,13 +120,13 @@ extension Exchange {
         return cookieJar.header(for: url, task.clock)
     }
 
-    /// Adds the cookies to a request, and lets the delegate replace it.
+    /// Adds the cookies to a request, and lets the delegate replace the request.
     ///
     /// The jar's cookies are not stored in the request's fields, so that a redirect does not retain
     /// them. If the delegate changes the URL, the cookies for the new URL are sent.
     ///
-    /// - Returns: The request to send, and the announcement to the delegate; `nil` without a
-    ///   delegate.
+    /// - Returns: The request to send, and the announcement to the delegate, which is `nil` if
+    ///   there is no delegate.
     private func replacing(_ request: EncodedRequest, _ cookies: String?) throws -> (EncodedRequest, Announcement?) {
         let sent = cookies.map { request.adding("Cookie", $0) } ?? request
         guard let delegate = setup.delegate else { return (sent, nil) }
@@ -149,7 +150,7 @@ extension Exchange {
     /// which the session conforms. The session's task calls the receiver
     /// (`ResponseReceiver.swift`), for example from `CurlTransfer.swift`.
     ///
-    /// - Returns: The reply; `nil` if it is abandoned first.
+    /// - Returns: The reply; `nil` if the receiver is abandoned first or the account has ended.
     private func reply(to request: EncodedRequest, for receiver: ResponseReceiver) async -> ResponseReceiver.Reply? {
         var request = request
         if let stream = request.stream, !setup.sendsStreams {
@@ -157,7 +158,7 @@ extension Exchange {
                 return ResponseReceiver.Reply(result: .failure(error))
             }
         }
-        // The end of the account waits for this token, so no request reaches the session after it.
+        // Ending the account waits for this token, so no request reaches the session afterwards.
         let token = setup.scope?.begin(over: setup.session)
         if setup.scope != nil, token == nil { return nil }
         defer { withExtendedLifetime(token) {} }
@@ -171,7 +172,7 @@ extension Exchange {
             return session.dataTask(request: request) { receiver.didComplete($0, $1, $2) }
         }
         return DeliveringTask(receiver, task.clock) { delivery in
-            session.dataTask(request: request) { delivery.finish($0, $1, $2) }
+            session.dataTask(request: request) { delivery.finish($0, $1.map(ResponseHead.init), $2) }
         }
     }
 }
@@ -180,7 +181,7 @@ extension Exchange {
 
 extension Exchange {
     /// Applies the size limit to the response of a session that delivers the whole body at once.
-    /// For other sessions, ``ResponseReceiver`` has already applied it.
+    /// For other sessions, ``ResponseReceiver`` has already applied the limit.
     private func limitingSize(of response: Response, to request: EncodedRequest) throws -> Response {
         let maximum = request.maximumResponseBytes
         guard response.data.count > maximum, let head = response.head, head.isHTTP else { return response }
@@ -223,9 +224,10 @@ extension Exchange {
 }
 
 extension Result where Success == Response, Failure == any Error {
-    /// The result of a session that completes with three optional values. A result without any of
-    /// them is an error, because it is not a response from a server. An error together with a
-    /// response is that of its body.
+    /// Creates the result of a session that completes with three optional values. If all three are
+    /// `nil`, the result is an error, because there is no response from a server. An error that
+    /// accompanies a response is the error of its body if the response outlasts it
+    /// (``ResponseHead/outlasts(_:)``).
     init(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?, source: Response.Source) {
         if let error {
             let error = URLError(transport: error) ?? error

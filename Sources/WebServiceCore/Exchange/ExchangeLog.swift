@@ -6,9 +6,11 @@ import FoundationNetworking
 
 /// The values that a ``SessionTask`` records.
 package enum ExchangeLog {
-    /// The maximum number of requests of one exchange, including retries, redirects and refreshes.
+    /// The maximum number of requests of one exchange, including retries, redirects and repetitions
+    /// with a newer credential.
     static let maximumAttempts = 100
-    /// The maximum number of events from other tasks, because a long download may have many.
+    /// The maximum number of events in a record to which events of other tasks are added. The
+    /// number is limited because a long download may have many events.
     static let maximumEvents = 1_000
 
     /// The account for which an exchange was begun.
@@ -17,7 +19,8 @@ package enum ExchangeLog {
         case afterLogOuts(Int)
         /// The UTF-8 bytes of the name of an account, or `nil` for no account.
         case named([UInt8]?)
-        /// A named account, in the background: the response has no receiver.
+        /// A named account, for a request in the background. No caller receives the response to
+        /// such a request.
         case background([UInt8]?)
     }
 
@@ -74,7 +77,7 @@ package enum ExchangeLog {
         package var attempt: Attempt?
         /// The identifier of another exchange.
         var related: UInt64?
-        /// The error of a body or of a failure.
+        /// The error of a body or of a failure, or the error with which a WebSocket was closed.
         var error: (any Error)?
         /// The number of bytes of a body that were received.
         var byteCount: Int64?
@@ -85,7 +88,7 @@ package enum ExchangeLog {
         package var error: (any Error)?
         package var status: Int?
         package var source: Response.Source?
-        /// A Boolean value that indicates whether the body follows.
+        /// Whether the body follows.
         package var isStreamed = false
 
         init(_ result: Result<Response, any Error>) {
@@ -99,15 +102,15 @@ package enum ExchangeLog {
 
     /// The recorded data, as a value.
     package struct Record: Sendable {
-        /// The request of the task, as it was before the interceptors; `nil` before `resume()`, and
-        /// if something else provides the result.
+        /// The request of the task, as it was before the interceptors; `nil` before the task is
+        /// resumed or completed, and for a task without its own request.
         var request: Request?
         /// The request that was sent last.
         var sent: EncodedRequest?
         package var metrics = ServiceTaskMetrics()
         /// The number of requests that were sent.
         var attempts = 0
-        /// The attempt that was sent last, until the next one is sent, and its number.
+        /// The attempt that was sent last, until the next one is sent.
         private var attempt: Attempt?
         private(set) var number = 0
         private(set) var attemptIsOpen = false
@@ -125,7 +128,8 @@ package enum ExchangeLog {
             return record.events.sorted { $0.start < $1.start }
         }
 
-        /// Returns whether every attempt after the first ones failed with an accepted error.
+        /// Returns whether every attempt after the first `count` attempts failed with an accepted
+        /// error.
         func allAttempts(after count: Int = 0, failed isAccepted: (URLError) -> Bool) -> Bool {
             let ended = events.compactMap(\.attempt) + [attempt].compactMap(\.self)
             // Not every attempt of another task is among the events.
@@ -164,8 +168,8 @@ package enum ExchangeLog {
             return Timeline(date: date, events: entries.map { Timeline.Event($0, start: start) }, outcome: outcome)
         }
 
-        /// Adopts the records of another exchange, which sent the requests. The instant of
-        /// `resume()` and the events of this one remain.
+        /// Adopts the records of another exchange that sent the requests. The instant of `resume()`
+        /// and the events of this exchange remain.
         mutating func takeOver(_ other: Record) {
             let own = self
             self = other
@@ -187,7 +191,8 @@ extension ExchangeLog.Entry {
     /// Creates the event of a streamed body.
     ///
     /// - Parameters:
-    ///   - byteCount: The number of bytes received, before decompression.
+    ///   - byteCount: The number of bytes received, before decompression unless the session
+    ///     decompresses them.
     ///   - start: The instant of the head.
     init(bodyEndingWith result: Result<Headers, any Error>, byteCount: Int64, from start: UInt64, to end: UInt64) {
         if case .failure(let failure) = result { error = failure }
@@ -221,8 +226,8 @@ extension Timeline.Event {
 
 /// The deprecation of resources (RFC 9745) and their end (RFC 8594).
 extension ExchangeLog {
-    /// Returns events with those of responses whose resources are deprecated or end. Equal ones are
-    /// added once.
+    /// Returns the events with a notice after each response whose resource is deprecated or ends.
+    /// Equal notices are added only once.
     ///
     /// - Parameter date: The date of `resume()`.
     static func addingDeprecations(to entries: [Entry], _ date: Date?) -> [Entry] {
@@ -239,7 +244,7 @@ extension ExchangeLog {
 extension ExchangeLog.Entry {
     /// Creates the event of a response with the field `Deprecation` or `Sunset`.
     ///
-    /// - Parameter now: The date that determines whether the dates of the fields have passed.
+    /// - Parameter now: The date with which the dates of the fields are compared.
     /// - Returns: `nil` if neither field has a valid value.
     init?(deprecationIn head: ResponseHead, at instant: UInt64, _ now: Date) {
         var facts: [String] = []
@@ -253,7 +258,7 @@ extension ExchangeLog.Entry {
         self.init(kind: .deprecation, start: instant, detail: facts.joined(separator: " and "))
     }
 
-    /// Parses a date (RFC 9651, section 3.3.7). Parameters are ignored.
+    /// Returns the date in a field (RFC 9651, section 3.3.7). Parameters are ignored.
     private static func structuredDate(_ field: String) -> Date? {
         let value = ASCII.trimmed(field.utf8.prefix { $0 != UInt8(ascii: ";") })
         let digits = value.dropFirst()

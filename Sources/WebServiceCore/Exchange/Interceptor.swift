@@ -16,12 +16,14 @@ package import Foundation
 /// service.interceptors = [Stopwatch(), .retry()]
 /// ```
 /// The interceptors of the service precede those of the request; the first one of a list wraps all
-/// that follow (`Exchange.swift`). An interceptor of a request that must be the only one of its
-/// kind, such as a retry policy, replaces that of the service (`Interceptor.swift`). Each
-/// exchange runs its interceptors in one Swift task on the handler pool, whose threads may block
-/// (`Documentation/Concurrency.md`). The Swift task is cancelled with the exchange, which does not
-/// wait for it. An interceptor may call `next` any number of times, one call after another. Several
-/// exchanges may call the interceptor concurrently.
+/// that follow (`Exchange.swift`). Some interceptors of a request, such as a retry policy, replace
+/// the service's interceptor of the same kind (`Interceptor.swift`).
+///
+/// Each exchange runs its interceptors in a Swift task on the handler pool, whose threads may block
+/// (`Documentation/Concurrency.md`). When the exchange is cancelled or exceeds its deadline, this
+/// Swift task is cancelled, and the exchange does not wait for it. An interceptor may call `next`
+/// several times, one call after another; an exchange sends at most ``SessionTask/maximumAttempts``
+/// requests. Several exchanges may call the interceptor concurrently.
 ///
 /// To test an interceptor, install it in a service over a `MockSession`.
 public protocol Interceptor: Sendable {
@@ -49,10 +51,11 @@ public struct Next: Sendable {
 
     /// Passes a request to the next stage and returns its response.
     ///
-    /// If the status is not 200 to 299, an error of the body is not thrown, and the response has
-    /// the bytes that were received before it. If that response is the result of the exchange, the
-    /// exchange fails with ``WebServiceError/Code/unacceptableStatus``, whose underlying error is
-    /// that of the body. To return the response without this error, set its ``Response/data``.
+    /// If the status is not 200 to 299, an error of the body other than a cancellation is not
+    /// thrown, and the response contains the bytes that were received before the error. If that
+    /// response is the result of the exchange, the exchange fails with
+    /// ``WebServiceError/Code/unacceptableStatus``, whose underlying error is that of the body. To
+    /// return the response without this error, set its ``Response/data``.
     ///
     /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
     ///   and any error of a following interceptor. If the exchange is cancelled, the error is
@@ -72,8 +75,8 @@ public struct Next: Sendable {
 
     /// Passes a request to the next stage and returns its result.
     ///
-    /// - Parameter onCancel: Called as soon as the Swift task is cancelled, because a following
-    ///   interceptor may ignore the cancellation.
+    /// - Parameter onCancel: A closure that is called as soon as the Swift task is cancelled,
+    ///   because a following interceptor may ignore the cancellation.
     package func result(
         of request: Request, onCancel: @Sendable () -> Void
     ) async -> Result<Response, any Error> {
@@ -94,10 +97,10 @@ public struct Next: Sendable {
         task.record(kind, detail, from: start)
     }
 
-    /// Sends a request again.
+    /// Sends a request of the exchange again.
     ///
-    /// - Parameter isRefusal: Returns whether the cause of an error is a refusal after which the
-    ///   earlier result remains. Defaults to all refusals.
+    /// - Parameter isRefusal: A closure that returns whether the cause of an error is a refusal
+    ///   after which the earlier result remains. Defaults to `true` for all refusals.
     /// - Returns: The result; `nil` if the request was refused before it was sent.
     package func again(
         _ request: Request, isRefusal: (_ cause: any Error) -> Bool = { $0 is any Refusal }
@@ -138,13 +141,13 @@ public struct Next: Sendable {
         task.timeLeft(of: request.options.requestDeadline)
     }
 
-    /// Returns whether no request of the exchange has reached a server, including redirects and
-    /// earlier attempts: each one failed with one of the errors.
+    /// Returns whether no request of the exchange, including redirects and earlier attempts, has
+    /// reached a server, because each one failed with one of the errors.
     package func hasSentNothing(ifFailedWith codes: Set<URLError.Code>) -> Bool {
         task.root.log.allAttempts { codes.contains($0.code) }
     }
 
-    /// The origin of the base URL of the service; `nil` without a base URL.
+    /// The origin of the base URL of the service; `nil` if there is none.
     package var baseOrigin: Origin? { task.service.baseOrigin }
 
     /// The clock of the service.
@@ -153,7 +156,8 @@ public struct Next: Sendable {
 
 /// An interceptor that also decides whether a download continues after an error within a body.
 protocol ContinuationPolicy: Interceptor {
-    /// Returns the pause before the request for the remaining bytes; `nil` if it must not be sent.
+    /// Returns the pause before the request for the remaining bytes; `nil` if that request must not
+    /// be sent.
     ///
     /// - Parameters:
     ///   - attempt: The number of attempts that delivered few bytes, including the first.
@@ -165,12 +169,12 @@ protocol ContinuationPolicy: Interceptor {
 
 /// An interceptor that also determines whether the device has a network.
 package protocol ConnectivityCheck: Interceptor {
-    /// Returns whether there is a network for the host of an origin.
+    /// Returns whether there is a network over which a host can be reached.
     func isConnected(to host: String) -> Bool
 }
 
-/// An interceptor that calls a closure. Created by ``Interceptor/closure(_:)`` and by other static
-/// functions of ``Interceptor``.
+/// An interceptor that calls a closure. It is created by ``Interceptor/closure(_:)`` and by other
+/// static functions of ``Interceptor``.
 public struct ClosureInterceptor: Interceptor {
     let body: @Sendable (_ request: Request, _ next: Next) async throws -> Response
 
@@ -194,8 +198,8 @@ extension Interceptor where Self == ClosureInterceptor {
     ///
     /// - Parameters:
     ///   - headers: The header fields.
-    ///   - origins: The origins, in addition to that of the base URL, that the fields are sent to.
-    ///     Defaults to none.
+    ///   - origins: The origins to which the fields are sent, in addition to the origin of the base
+    ///     URL. Defaults to none.
     public static func headers(_ headers: Headers, origins: Set<Origin> = []) -> ClosureInterceptor {
         ClosureInterceptor { request, next in
             var request = request
@@ -212,14 +216,14 @@ extension Interceptor where Self == ClosureInterceptor {
     }
 }
 
-/// The credential refresh that the current Swift task belongs to.
+/// The credential refresh to which the current Swift task belongs.
 enum Refresh {
     /// The authentications on whose behalf the current Swift task runs a refresh.
     @TaskLocal static var current: Set<ObjectIdentifier> = []
 }
 
 /// An interceptor whose effect depends on its place in the list. The place determines which orders
-/// are refused, and which interceptor of a request replaces that of the service.
+/// are refused, and which interceptors of a request replace those of the service.
 package protocol PlacedInterceptor: Interceptor {
     static var place: InterceptorPlace { get }
 }
@@ -236,12 +240,12 @@ package enum InterceptorPlace: String, Sendable {
     case rateLimit = ".rateLimit()"
     case concurrencyLimit = ".concurrencyLimit()"
 
-    /// Returns the reason why this interceptor must precede another one; `nil` if both orders have
-    /// a meaning.
+    /// Returns the reason why this interceptor must precede another one; `nil` if both orders are
+    /// valid.
     fileprivate func reason(toPrecede other: Self) -> String? {
         switch (self, other) {
         case (.idempotencyKey, .retry):
-            "the retry policy would not see the Idempotency-Key, and would not send the request again"
+            "the retry policy would not see the Idempotency-Key and would not send the request again"
         case (.connectivityWait, .hedging): "a wait for a network would count as a late response"
         case (.retry, .hedging): "a pause of the retry policy would count as a late response"
         case (.coalescing, .hedging): "the second request would wait for the first one"
@@ -253,7 +257,8 @@ package enum InterceptorPlace: String, Sendable {
         }
     }
 
-    /// The reason why a list must not contain two interceptors of this kind; `nil` if it may.
+    /// The reason why a list must not contain two interceptors of this kind; `nil` if a list may
+    /// contain two.
     fileprivate var reasonToBeUnique: String? {
         switch self {
         case .retry: "the attempts of two retry policies would multiply"
@@ -263,8 +268,7 @@ package enum InterceptorPlace: String, Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether the interceptor of a request replaces that of the
-    /// service.
+    /// Whether the interceptor of a request replaces that of the service.
     fileprivate var replacesOther: Bool {
         reasonToBeUnique != nil || [.idempotencyKey, .coalescing, .endpoints].contains(self)
     }
@@ -283,14 +287,15 @@ package struct InterceptorList: Sendable {
 
     /// Adds the interceptors of a request.
     ///
-    /// They follow those of the service, with two exceptions. An interceptor that must be the only
-    /// one of its kind replaces that of the service. One that must precede another one is inserted
-    /// before it.
+    /// The interceptors of a request follow those of the service, with two exceptions. An
+    /// interceptor of some kinds (``InterceptorPlace``) replaces the service's interceptor of the
+    /// same kind. An interceptor that must precede another one is inserted before the other one.
     func adding(_ others: [any Interceptor]) -> InterceptorList {
         guard !others.isEmpty else { return self }
         var (list, rest) = (interceptors, [any Interceptor]())
         var replaced: Set<InterceptorPlace> = []
-        // The last one is added first, so that those that must precede it find it in the list.
+        // The last interceptor is added first, so that the list already contains it when
+        // interceptors that must precede it are added.
         for interceptor in others.reversed() {
             let place = Self.place(of: interceptor)
             if let place, place.replacesOther, !replaced.contains(place),
@@ -339,8 +344,8 @@ package struct InterceptorList: Sendable {
 }
 
 extension WebServiceError.Code {
-    /// A request that was not sent because one of its interceptors has no effect at its place in
-    /// the list, or because two of them would multiply the requests. The message specifies the
-    /// correct order.
+    /// A request that was not sent because one of its interceptors would not work at its place in
+    /// the list, or because two of the same kind would multiply the requests or the waits. The
+    /// message specifies the correct list.
     public static let interceptorOrder = WebServiceError.Code("interceptorOrder")
 }

@@ -15,37 +15,41 @@ public import Foundation
 /// service.observers = [FailureCounter()]
 /// ```
 /// ``WebService/observers`` contains the observers of a service, which retains them. An observer
-/// cannot change requests or responses; interceptors and the ``ServicePassthroughDelegate`` can.
-/// Without observers, no event is created.
+/// cannot change requests or responses, unlike an interceptor or a ``ServicePassthroughDelegate``.
+/// If there are no observers, no event is created.
 public protocol Observer: Sendable {
-    /// Receives one event.
+    /// Receives one event of an exchange.
     ///
     /// The events of one exchange are delivered one after another, in the order in which they
     /// occurred. Events of different exchanges are delivered concurrently. Each observer of the
     /// service receives an event before the next event of the exchange is delivered.
     ///
-    /// Called without a lock, usually on the thread on which the event occurred
+    /// The method is called without a lock, usually on the thread on which the event occurred
     /// (`Documentation/Concurrency.md`). This can be any thread, including the main thread if a
-    /// task is resumed there. It is the event loop of a session only for a Swift task on the
-    /// executor of that session, where a slow observer delays all requests of the loop. Otherwise,
-    /// a slow observer delays only the exchange of the event. An observer can use the service and
-    /// its tasks, for example to cancel one. An observer must not wait for that exchange.
+    /// task is resumed there. For a Swift task that runs on the executor of a session, the thread
+    /// is the event loop of that session, and a slow observer delays all requests of the loop. In
+    /// other cases, a slow observer delays only the exchange of the event and other code on its
+    /// thread.
+    ///
+    /// An observer can use the service and its tasks, for example to cancel a task, but it must not
+    /// wait for the exchange of the event.
     func observe(_ event: ExchangeEvent)
 
     /// The number of bytes of a streamed body that the observer receives
     /// (``ExchangeEvent/Kind/bodyReceived(_:)``).
     ///
-    /// All observers of a service receive as many bytes as the largest of their limits. The
-    /// property is read when a task is resumed. Defaults to 0.
+    /// If the observers of a service have different limits, the largest limit applies to all of
+    /// them. The property is read when a task is resumed. Defaults to 0.
     var streamedBodyLimit: Int { get }
 }
 
 extension Observer {
-    /// 0: the observer receives no bytes of streamed bodies.
+    /// The value 0: the observer receives no bytes of streamed bodies.
     public var streamedBodyLimit: Int { 0 }
 }
 
-/// An observer that reports the metrics of each exchange. Created by ``Observer/metrics(_:)``.
+/// An observer that reports the metrics of each exchange. It is created by
+/// ``Observer/metrics(_:)``.
 public struct MetricsObserver: Observer {
     let report: @Sendable (_ metrics: ObservedExchange.Metrics) -> Void
 
@@ -70,10 +74,11 @@ extension Observer where Self == MetricsObserver {
     /// ```swift
     /// service.observers = [.metrics { requests.record($0.duration, status: $0.status) }]
     /// ```
-    /// Typed requests and downloads are not reported, but the exchanges that they send are.
+    /// Exchanges that consist of others, such as typed requests and downloads, are not reported,
+    /// but the exchanges that they send are.
     ///
-    /// - Parameter report: Called with the metrics of each exchange when it has ended, on any
-    ///   thread.
+    /// - Parameter report: A closure that is called with the metrics of each exchange when the
+    ///   exchange has ended, on any thread.
     public static func metrics(
         _ report: @escaping @Sendable (_ metrics: ObservedExchange.Metrics) -> Void
     ) -> MetricsObserver {
@@ -84,12 +89,12 @@ extension Observer where Self == MetricsObserver {
 /// An event of an exchange, for the observers of a service (``WebService/observers``).
 ///
 /// The first event of an exchange is ``Kind/created``. ``Kind/ended(_:)`` is delivered once. Only
-/// ``Kind/recorded(_:)`` (the end of a streamed body, handlers, storing), ``Kind/bodyReceived(_:)``
-/// and ``Kind/message(_:isReceived:)`` can follow it.
+/// ``Kind/recorded(_:)`` (such as the end of a streamed body, a handler or a write to a storage),
+/// ``Kind/bodyReceived(_:)`` and ``Kind/message(_:isReceived:)`` can follow it.
 ///
 /// A task that is never resumed has no events.
 public struct ExchangeEvent: Sendable {
-    /// The kind of an event. Later versions can add cases: use `default` in a `switch`.
+    /// The kind of an event. Later versions can add cases, so a `switch` needs a `default`.
     public enum Kind: Sendable {
         /// The task was resumed.
         case created
@@ -108,13 +113,14 @@ public struct ExchangeEvent: Sendable {
         case headReceived(ResponseHead)
         /// Bytes of a body that no result contains, after decompression.
         ///
-        /// If the session is a ``StreamingSession``, all received bytes of a body precede an
-        /// ``attemptEnded(number:_:_:)`` with an error. Of a streamed body, the first bytes that
-        /// its reader has taken are delivered, in pieces (``Observer/streamedBodyLimit``).
+        /// If a ``StreamingSession`` reports an error, the bytes of the body that it has received
+        /// are delivered before the ``attemptEnded(number:_:_:)`` with that error. For a streamed
+        /// body, the first bytes that its reader takes are delivered in pieces, up to
+        /// ``Observer/streamedBodyLimit``.
         case bodyReceived(Data)
         /// A response was received or the request failed.
         ///
-        /// The metrics are `nil` if the session measures nothing. The data of a streamed response
+        /// The metrics are `nil` if the session has provided none. The data of a streamed response
         /// is empty.
         indirect case attemptEnded(number: Int, Result<Response, any Error>, TransportMetrics?)
         /// A message of a WebSocket connection was received, or was passed to the connection.
@@ -129,23 +135,23 @@ public struct ExchangeEvent: Sendable {
         case ended(ExchangeSummary)
     }
 
-    /// The exchange.
+    /// The exchange to which the event belongs.
     public let exchange: ObservedExchange
     /// The kind of the event.
     public let kind: Kind
     /// The nanoseconds since the exchange was resumed.
     package let nanoseconds: UInt64
 
-    /// The duration since the task was resumed, measured by a monotonic clock. It is never less
-    /// than that of the previous event of the exchange.
+    /// The duration since the task was resumed, measured by a monotonic clock. The duration is
+    /// never less than that of the previous event of the exchange.
     public var time: Duration { .nanoseconds(Int64(clamping: nanoseconds)) }
 
     /// The date of the event: the date when the task was resumed plus ``time``.
     public var date: Date { exchange.date.addingTimeInterval(Double(nanoseconds) / 1e9) }
 }
 
-/// The exchange that an ``ExchangeEvent`` belongs to: a ``SessionTask``, typed request or read of a
-/// storage.
+/// The exchange to which an ``ExchangeEvent`` belongs: a ``SessionTask``, a typed request or the
+/// read of a storage.
 public final class ObservedExchange: Sendable {
     /// The identifier, unique among the exchanges of this process.
     ///
@@ -154,22 +160,24 @@ public final class ObservedExchange: Sendable {
 
     /// The identifier of the exchange on whose behalf this one is sent; `nil` if there is none.
     ///
-    /// The parent is the typed request whose endpoint sends the exchange, the download that the
-    /// request belongs to, or the exchange whose stored response is validated in the background
-    /// (`stale-while-revalidate`). A shared response belongs to the typed request that was started
-    /// first (``Timeline/Event/related``).
+    /// The parent is the typed request whose endpoint sends the exchange, the request after
+    /// `setDuplicates(_:key:)`, the download or resumable upload to which the request belongs, the
+    /// exchange whose stored response is validated in the background (`stale-while-revalidate`), or
+    /// the exchange for which an interceptor such as `.hedging()` sends a concurrent request. If
+    /// several requests share a response, the parent is the request that was started first
+    /// (``Timeline/Event/related``).
     public let parent: UInt64?
 
     /// The request of the task, before the interceptors; `nil` for a typed request and the read of
     /// a storage.
     public let request: Request?
 
-    /// The path of the request with its placeholders (``Request/pathTemplate``); `nil` without a
-    /// request, or with an absolute URL.
+    /// The path of the request with its placeholders (``Request/pathTemplate``); `nil` if there is
+    /// no request, or if its URL is absolute.
     public var pathTemplate: String? { request?.pathTemplate }
 
-    /// A Boolean value that indicates whether the exchange consists of other exchanges
-    /// (``parent``): a typed request, the read of a storage, or a download.
+    /// Whether the exchange consists of other exchanges (``parent``), such as a typed request or a
+    /// download; also `true` for the read of a storage.
     public let isComposite: Bool
 
     /// The type of a typed request.
@@ -193,9 +201,10 @@ public final class ObservedExchange: Sendable {
     /// without its query.
     public var name: String { type.map { "\($0)" } ?? request?.description ?? "" }
 
-    /// The value of a tag of the request (``Request/Options``).
+    /// The value of one of the request's tags (``Request/Options``).
     ///
-    /// Defaults to the ``RequestTagKey/defaultValue`` of its key.
+    /// If the request does not have the tag, the value is the ``RequestTagKey/defaultValue`` of its
+    /// key.
     public subscript<Key: RequestTagKey>(key: Key.Type) -> Key.Value {
         request?.options[key] ?? Key.defaultValue
     }
@@ -210,7 +219,8 @@ extension ObservedExchange {
         public let duration: Duration
         /// The number of attempts, including those of retries and redirects.
         public let attempts: Int
-        /// The status of the response; `nil` after an error and without an HTTP response.
+        /// The status of the response; `nil` after an error, or if the response is not an HTTP
+        /// response.
         public let status: Int?
         /// The kind of the error without its values, such as `URLError -1004`; `nil` for a
         /// response.
@@ -219,7 +229,7 @@ extension ObservedExchange {
         public let source: Response.Source?
         /// The number of bytes of the response body; 0 for a streamed body.
         public let byteCount: Int
-        /// The metrics of the session for the last attempt; `nil` if it measures nothing.
+        /// The metrics of the session for the last attempt; `nil` if there are none.
         public let transport: TransportMetrics?
     }
 }
@@ -229,7 +239,7 @@ public final class ExchangeSummary: Sendable {
     /// The response or the error of the task, before its handlers.
     public let result: Result<Response, any Error>
 
-    /// A Boolean value that indicates whether the body of the response is streamed.
+    /// Whether the body of the response is streamed.
     ///
     /// The end of such a body is recorded later, as ``Timeline/Kind/body``.
     public let isStreamed: Bool
@@ -248,7 +258,7 @@ public final class ExchangeSummary: Sendable {
     /// The metrics, without those of the handlers.
     public var metrics: ServiceTaskMetrics { log.metrics }
 
-    /// The timeline. Created on each access.
+    /// The timeline, which is created on each access.
     public var timeline: Timeline { log.timeline }
 }
 

@@ -1,30 +1,33 @@
-/// Values that handlers receive before the result. The handlers of the result wait for them.
+/// A source of values that handlers receive before the result. The handlers of the result wait for
+/// these values.
 package protocol Prelude: AnyObject, Sendable {
-    /// Accepts no further value.
+    /// Stops accepting values.
     func end()
 
-    /// Waits until the last value has been delivered. Called once, after ``end()``.
+    /// Waits until the last value has been delivered. This method is called at most once.
     func delivered() async
 }
 
 /// The receivers of the progress of a task.
 struct ProgressReceivers: Sendable {
-    /// Delivers the progress to the handlers of the task.
+    /// The relay that delivers the progress to the handlers of the task.
     var relay: ProgressRelay?
-    /// A further receiver: that of the typed request whose endpoint sends this exchange.
+    /// A further receiver, such as that of the typed request or the download that sends this
+    /// exchange.
     var listener: ProgressRelay.Handler?
 
     var isEmpty: Bool { relay == nil && listener == nil }
 
-    /// Reports progress. Called on the threads of sessions.
+    /// Reports progress. This method is called on any thread, including the threads of sessions.
     func report(_ progress: TransferProgress) {
         relay?.update(progress)
         listener?(progress)
     }
 }
 
-/// Delivers progress to the handlers of a task: in the background, one call after another, always
-/// the latest progress, and none after the end.
+/// A relay that delivers progress to the handlers of a task in the background, one call after
+/// another. Each call receives the latest progress, and the last call returns before the handlers
+/// of the result run, unless the body is streamed.
 final class ProgressRelay: Prelude {
     typealias Handler = @Sendable (TransferProgress) -> Void
 
@@ -38,7 +41,7 @@ final class ProgressRelay: Prelude {
         var handlers: [Handler] = []
         var latest: TransferProgress?
         var delivery = SerialDelivery<Value>()
-        /// A Boolean value that indicates whether a value for all handlers is pending.
+        /// Whether a value for all handlers is pending.
         var isUpdated = false
 
         mutating func next() -> (TransferProgress, [Handler])? {
@@ -59,7 +62,7 @@ final class ProgressRelay: Prelude {
 
     /// Adds a handler, which receives the progress that was reported before.
     ///
-    /// - Parameter progress: That progress; `nil` if there is none.
+    /// - Parameter progress: The progress that was reported before; `nil` if there is none.
     func add(_ handler: @escaping Handler, after progress: TransferProgress?) {
         let delivers = state.withLock { state in
             state.handlers.append(handler)
@@ -74,7 +77,7 @@ final class ProgressRelay: Prelude {
     /// A handler that calls ``update(_:)``.
     var handler: Handler { { self.update($0) } }
 
-    /// Reports progress. Returns immediately.
+    /// Reports progress. This method returns immediately.
     func update(_ progress: TransferProgress) {
         let delivers = state.withLock { state in
             if !state.delivery.isOver { (state.latest, state.isUpdated) = (progress, true) }
@@ -109,7 +112,8 @@ final class ProgressRelay: Prelude {
 }
 
 extension SessionTask {
-    /// Adds a progress handler. It also receives the progress of the attempt or body in transfer.
+    /// Adds a progress handler. The handler also receives the progress of the attempt or body in
+    /// transfer.
     ///
     /// - Returns: The relay, if it is new.
     func addProgressHandler(_ handler: @escaping ProgressRelay.Handler) -> ProgressRelay? {
@@ -125,7 +129,7 @@ extension SessionTask {
         return isNew ? relay : nil
     }
 
-    /// Sets a listener that also receives the progress. Called before `resume()`.
+    /// Sets a listener that also receives the progress. This method is called before `resume()`.
     package func forwardProgress(to listener: @escaping @Sendable (TransferProgress) -> Void) {
         call.withLock { $0.progress.listener = listener }
     }

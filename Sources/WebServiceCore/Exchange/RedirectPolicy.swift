@@ -13,49 +13,50 @@ import FoundationNetworking
 /// | 307, 308 | unchanged |
 ///
 /// When a method becomes GET, the body and the header fields that describe it are removed. The
-/// conditions that a cache has added belong to the first URL and are removed as well. A response
-/// with another status, without a `Location`, with several different ones, or with a `Location`
-/// that is not a usable URL is delivered unchanged. Foundation joins repeated fields, so over its
-/// sessions, a redirect whose `Location` contains a comma and a space is also delivered.
+/// conditions that a cache has added belong to the first URL, so every redirect removes them. A
+/// response is delivered unchanged if it has another status, no `Location`, several different
+/// `Location` values, or a `Location` that is not a usable URL. Foundation joins repeated fields,
+/// so its sessions also deliver a redirect whose `Location` contains a comma and a space.
 ///
 /// A redirect fails with ``WebServiceError/Code/redirectRefused`` if
 /// - its target has a scheme other than http and https, user information, or a host that ends in a
 ///   number and is not an IPv4 address in canonical form (`127.1`, `0x7f000001`), because parsers
 ///   disagree about such hosts,
 /// - it leads from https to http, unless ``allowsDowngrade`` is `true`,
-/// - it sends a body to another ``Origin``, unless ``resendsBodyAcrossOrigins`` is `true`, or
+/// - it sends a body, or the metadata of an upload, to another ``Origin``, unless
+///   ``resendsBodyAcrossOrigins`` is `true`, or
 /// - it would send an `httpBodyStream` a second time.
 ///
-/// It fails with ``WebServiceError/Code/tooManyRedirects`` if it exceeds ``maximum``, and with
-/// ``WebServiceError/Code/bodyNotReplayable`` if it resends a body that can be read only once.
+/// A redirect fails with ``WebServiceError/Code/tooManyRedirects`` if it exceeds ``maximum``, and
+/// with ``WebServiceError/Code/bodyNotReplayable`` if it resends a body that can be read only once.
 ///
 /// A backslash is part of the path and is percent-encoded (RFC 3986): `/\host/x` and `\\host/x`
-/// remain on the origin, whereas browsers (WHATWG URL) interpret both as another host.
+/// remain on the same origin, whereas browsers (WHATWG URL) interpret both as references to another
+/// host.
 ///
-/// When the ``Origin`` changes, only these fields are sent: `Accept`, `Accept-Encoding`,
-/// `Accept-Language` and `User-Agent`; with a body, also `Content-Type` and `Content-Encoding`; and
-/// for a part of a download, also `Range` and `If-Range`; for a part of an upload, also the fields
-/// of its protocol. All other fields may be credentials and are dropped for the remainder of the
-/// chain, even if it returns to the first origin; this includes the `traceparent` of
+/// When the ``Origin`` changes, only the fields `Accept`, `Accept-Encoding`, `Accept-Language` and
+/// `User-Agent` are sent. A request with a body also sends `Content-Type` and `Content-Encoding`, a
+/// part of a download also sends `Range` and `If-Range`, and a part of an upload also sends the
+/// fields of its protocol. All other fields may be credentials and are dropped for the remainder of
+/// the chain, even if it returns to the first origin. This includes the `traceparent` of
 /// ``Interceptor/traceContext()``. No `Referer` is added, and no fragment is inherited from the URL
 /// that redirected.
 public struct RedirectPolicy: Sendable, Hashable {
     /// The maximum number of consecutive redirects.
     ///
-    /// With 0, the first redirect is an error; a negative number becomes 0.
+    /// If the value is 0, the first redirect is an error. A negative value becomes 0.
     public var maximum: Int {
         didSet { maximum = max(0, maximum) }
     }
-    /// A Boolean value that indicates whether redirects from https to http are followed.
+    /// Whether redirects from https to http are followed.
     public var allowsDowngrade: Bool
-    /// A Boolean value that indicates whether a body is sent again to another origin.
+    /// Whether a body, or the metadata of an upload, is sent again to another origin.
     public var resendsBodyAcrossOrigins: Bool
-    /// A Boolean value that indicates whether redirects are followed.
+    /// Whether the policy follows redirects.
     ///
     /// If `false`, the redirect is delivered as the response.
     public var followsRedirects: Bool
-    /// A Boolean value that indicates whether a redirect that changes the method or the origin is
-    /// delivered as the response.
+    /// Whether a redirect that changes the method or the origin is delivered as the response.
     package var keepsMethodAndOrigin = false
 
     /// Creates a policy. The default arguments are those of ``follow``.
@@ -94,7 +95,7 @@ extension RedirectPolicy {
 
     /// Returns the decision for a response.
     ///
-    /// `Exchange` applies it and sends the next request.
+    /// `Exchange` applies the decision and sends the next request.
     ///
     /// - Parameters:
     ///   - request: The request, as sent, that received the response.
@@ -142,6 +143,12 @@ extension RedirectPolicy {
                 request,
                 "the redirect would send the body to another origin; set resendsBodyAcrossOrigins to follow it")
         }
+        if !becomesGET, here != there, request.hasUploadMetadata, !resendsBodyAcrossOrigins {
+            return refuse(
+                request,
+                "the redirect would send the metadata of the upload to another origin; set resendsBodyAcrossOrigins "
+                    + "to follow it")
+        }
         guard becomesGET || request.canSendBody else { return .fail(.bodyNotReplayable(request)) }
         return .follow(
             request.redirected(to: text, becomesGET: becomesGET, crossesOrigins: here != there),
@@ -169,7 +176,7 @@ extension RedirectPolicy {
 
     /// Returns the target as the URL of a request: a valid host, only legal bytes, no fragment.
     /// Returns `nil` if no request can be sent to it, or if it exceeds the maximum length of a
-    /// header value, which ends chains of growing URLs.
+    /// header value. This limit ends chains of growing URLs.
     private static func encoded(_ target: String) -> String? {
         guard target.utf8.count <= Request.maximumHeaderValueLength else { return nil }
         // Here `{` does not start a placeholder.
@@ -196,7 +203,12 @@ extension Request {
         }
     }
 
-    /// The fields of a request of an upload that a redirect to another origin retains.
+    private static let uploadMetadata = "upload-metadata"
+
+    fileprivate var hasUploadMetadata: Bool { uploadsPart && headers[Self.uploadMetadata] != nil }
+
+    /// The fields of a request of an upload that a redirect to another origin retains, except its
+    /// metadata.
     private static let uploadFields = [
         "upload-offset", "upload-length", "upload-complete", "upload-draft-interop-version", "upload-checksum",
         "tus-resumable",
@@ -219,7 +231,7 @@ extension Request {
         if hasCacheConditions { next.options[CacheConditions.self] = false }
         var survivors = Self.unboundFields
         if downloadsPart { survivors += ["range", "if-range"] }
-        if uploadsPart { survivors += Self.uploadFields }
+        if uploadsPart { survivors += Self.uploadFields + (becomesGET ? [] : [Self.uploadMetadata]) }
         if !becomesGET, hasBody { survivors += ["content-type", "content-encoding"] }
         next.headers = headers.filtered { field in
             let name = field.name.asciiLowercased()

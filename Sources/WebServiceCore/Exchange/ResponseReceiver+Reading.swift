@@ -1,6 +1,6 @@
 import Foundation
 
-/// The handle of a streamed body. Its deallocation ends the transfer.
+/// The handle of a streamed body. Deallocating the handle ends the transfer.
 final class BodyHandle: Sendable {
     let receiver: ResponseReceiver
     let decoder: (any ContentDecoder)?
@@ -8,7 +8,7 @@ final class BodyHandle: Sendable {
     let length: Int64?
     /// The maximum size of the decoded body in bytes.
     let maximum: Int?
-    /// A Boolean value that indicates whether an iteration over the body has begun.
+    /// Whether an iteration over the body has begun.
     let isConsumed = OnceFlag()
 
     init(_ receiver: ResponseReceiver, decoder: (any ContentDecoder)?, length: Int64?, maximum: Int?) {
@@ -21,10 +21,10 @@ final class BodyHandle: Sendable {
     deinit { receiver.cancel() }
 }
 
-/// Reads a streamed body while it arrives.
+/// The reading of a streamed body while it arrives.
 ///
-/// While the buffer is full, the receiver returns ``Demand/pause`` to the session and notes it
-/// under its lock (`ResponseReceiver.swift`). The next read empties the buffer and calls
+/// While the buffer is full, the receiver returns ``Demand/pause`` to the session and records the
+/// pause under its lock (`ResponseReceiver.swift`). The next read empties the buffer and calls
 /// ``StreamTask/receiveMore()``, which continues the session. In the meantime, `CurlSession` does
 /// not read from the socket (`CurlHandle.receiveBody(_:)`). A session that cannot pause continues
 /// to read, and ``BodyDelivery`` buffers the bytes.
@@ -51,18 +51,19 @@ extension ResponseReceiver {
         /// The reader that waits for bytes or the end.
         var reader: Reader?
         var end: Result<Headers, any Error>?
-        /// A Boolean value that indicates whether the session has completed.
+        /// Whether the session has completed the exchange.
         var isComplete = false
         var alarm: Alarm?
-        /// The tail of the exchange to which the body belongs, which may have adopted it.
+        /// The tail of the exchange to which the body belongs. That exchange may have adopted the
+        /// body.
         var tail: BodyTail?
     }
 
     /// Begins the body after its head, and its deadline if the request sets one.
     ///
-    /// - Parameter hasDeadline: Whether the deadline applies. That of a connection which now uses
-    ///   another protocol has ended.
-    /// - Returns: `false` if it had already begun.
+    /// - Parameter hasDeadline: Whether the deadline applies. It does not apply to a connection
+    ///   that now uses another protocol.
+    /// - Returns: `false` if the body had already begun.
     func beginStream(_ length: Int64?, hasDeadline: Bool) -> Bool {
         let now = clock.now
         let begins = state.withLock { state in
@@ -95,7 +96,7 @@ extension ResponseReceiver {
         if !hasEnded { task.resume() }
     }
 
-    /// Sets the end of the body, unless it has ended.
+    /// Sets the end of the body, unless the body has already ended.
     ///
     /// - Parameters:
     ///   - isInterrupted: Whether to cancel the task of the session.
@@ -116,12 +117,12 @@ extension ResponseReceiver {
         if let tail { tail.service.end(tail.workID) }
     }
 
-    /// Ends the connection between the response and the exchange, which uses another response.
+    /// Detaches the response from the exchange because the exchange uses another response.
     func discard() { state.withLock { $0.isDiscarded = true } }
 
     var isDiscarded: Bool { state.withLock { $0.isDiscarded } }
 
-    /// Makes the body that of another exchange of the service.
+    /// Moves the body to another exchange of the service.
     func moveBody(to tail: BodyTail) {
         let hasEnded = state.withLock { state in
             state.stream?.tail = tail
@@ -139,7 +140,7 @@ extension ResponseReceiver {
     /// Ends the body successfully and discards the buffered bytes.
     func finish() { endStream(.success([:]), isInterrupted: true, discardsBytes: true) }
 
-    /// The trailer fields; `nil` before the end of the body.
+    /// The trailer fields; `nil` before the end of the body and after an error.
     var trailers: Headers? {
         state.withLock { state in
             if case .success(let trailers)? = state.stream?.end, state.body.isEmpty { trailers } else { nil }
@@ -148,7 +149,8 @@ extension ResponseReceiver {
 
     // MARK: Batches
 
-    /// The duration after which any number of bytes is a batch, in nanoseconds.
+    /// The duration after which the buffered bytes count as a batch, whatever their number, in
+    /// nanoseconds.
     private static let batchDuration: UInt64 = 50_000_000
 
     /// Returns whether the buffered bytes fill a batch, are the last ones, or arrive slowly.

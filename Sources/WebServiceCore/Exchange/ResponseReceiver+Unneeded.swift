@@ -6,12 +6,12 @@ import FoundationNetworking
 
 /// The rest of a body that is received only so that its connection can be reused.
 ///
-/// The status and the fields of a response other than 200 to 299 decide what follows: a redirect, a
-/// retry, new credentials. An error of its body fails the exchange only if the response is its
-/// result (``Exchange/response(to:)``).
+/// If the status is not 200 to 299, the head of the response determines what follows: a redirect, a
+/// retry or new credentials. An error of the body fails the exchange only if the response is the
+/// result of the exchange (``Exchange/response(to:)``).
 struct UnneededBody {
-    /// The maximum size in bytes of a body that is not needed, and of one that its status excludes
-    /// from streaming. The connection of a longer one is closed.
+    /// The maximum size in bytes of a body that is not needed, and of a body that is not streamed
+    /// because of its status. If the body is longer, the session ends the transfer.
     static let maximumBytes = 1 << 20
     /// The maximum wait for the end of a body that is not needed.
     static let maximumWait = Duration.seconds(1)
@@ -100,7 +100,8 @@ extension ResponseReceiver {
         if !isNeeded { clock.cancel(alarm) }
     }
 
-    /// Replies with the response received so far, or with the error, and closes the connection.
+    /// Replies with the response received so far, or with the error, and cancels the session's
+    /// task.
     func interrupt(_ error: any Error) {
         let (waiter, task) = state.withLock { state -> (Waiter?, (any DataTask)?) in
             guard state.isOpen else { return (nil, nil) }

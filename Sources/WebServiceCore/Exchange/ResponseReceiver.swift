@@ -8,9 +8,9 @@ public import FoundationNetworking
 /// The receiver of the response to one request, and the reply that the exchange waits for.
 ///
 /// The reply is set at the end of a whole body, whose size is limited, or at the head of a streamed
-/// one, which is then read in parts, with back-pressure (`ResponseReceiver+Reading.swift`). Only a
+/// body, which is then read in parts, with back-pressure (`ResponseReceiver+Reading.swift`). Only a
 /// response with a status from 200 to 299, or 101 (`WebService.upgrade`), is streamed. Only the
-/// first reply has an effect. If there is none, ``abandon()`` ends the wait.
+/// first reply has an effect. If no reply arrives, ``abandon()`` ends the wait.
 package final class ResponseReceiver: BodyReceiver {
     package typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
     package typealias Progress = @Sendable (TransferProgress) -> Void
@@ -23,7 +23,7 @@ package final class ResponseReceiver: BodyReceiver {
 
     /// The settings of an exchange for its responses.
     struct Options: Sendable {
-        /// The events for the observers; `nil` without observers.
+        /// The events for the observers; `nil` if there are no observers.
         var events: EventQueue?
         /// The instant of `resume()`.
         var start: UInt64?
@@ -33,8 +33,8 @@ package final class ResponseReceiver: BodyReceiver {
         /// The number of bytes of a streamed body that may be buffered before the transport pauses;
         /// `nil` if the body is not streamed.
         var bufferSize: Int?
-        /// The number of bytes of a streamed body that wake its reader, unless they arrive slowly.
-        /// Fewer wake-ups cost less processor time.
+        /// The number of buffered bytes at which the reader of a streamed body is woken, unless the
+        /// bytes arrive slowly. Fewer wake-ups take less processor time.
         var batchSize = 1
         /// A closure that receives the interim heads. An error that it throws ends the request.
         var onInterim: (@Sendable (ResponseHead) throws -> Void)?
@@ -60,14 +60,15 @@ package final class ResponseReceiver: BodyReceiver {
         var maximum: Int
         /// The rest of a whole body that is not needed.
         var unneeded = UnneededBody()
-        /// A whole body, decoded, or the bytes buffered for the reader, as received.
+        /// The decoded bytes of a whole body, or the bytes of a streamed body that are buffered for
+        /// its reader, as received.
         var body = BodyBuffer()
         var progress: TransferProgress
         var progressReceivers: ProgressReceivers
         private var rate = TransferRate()
         /// The state of a streamed body, once its head is accepted.
         var stream: StreamState?
-        /// The exchange uses another response, so the end of this one is not reported.
+        /// Whether the exchange uses another response, so the end of this one is not reported.
         var isDiscarded = false
 
         init(_ progress: TransferProgress, _ receivers: ProgressReceivers, maximum: Int) {
@@ -81,7 +82,8 @@ package final class ResponseReceiver: BodyReceiver {
             progress.bytesPerSecond = now == 0 ? nil : rate.add(progress.bytesReceived, at: now)
         }
 
-        /// Sets the number of bytes sent by an instant, like ``add(_:at:)``.
+        /// Sets the number of bytes sent by an instant. If the instant is 0, the rate is not
+        /// measured.
         fileprivate mutating func setSent(_ count: Int64, of length: Int64?, at now: UInt64) {
             (progress.bytesSent, progress.bytesToSend) = (count, length)
             if progress.bytesReceived == 0 { progress.bytesPerSecond = now == 0 ? nil : rate.add(count, at: now) }
@@ -135,10 +137,10 @@ package final class ResponseReceiver: BodyReceiver {
     private let announcement: Announcement?
     /// A closure that receives the reply, if no exchange waits for it.
     private let completion: Completion?
-    /// A Boolean value that indicates whether an exchange waits for the reply.
+    /// Whether an exchange waits for the reply.
     var isAwaited: Bool { completion == nil }
-    /// A Boolean value that indicates whether the progress has receivers. Read without the lock,
-    /// because progress is reported often and most exchanges have no receiver.
+    /// Whether the progress has receivers. The value is read without the lock, because progress is
+    /// reported often and most exchanges have no receiver.
     private let reportsProgress: Atomic<Bool>
 
     /// Creates the receiver of an attempt.
@@ -164,8 +166,8 @@ package final class ResponseReceiver: BodyReceiver {
     /// - Parameters:
     ///   - request: The request, which limits the size of the body.
     ///   - source: The source of the response.
-    ///   - progress: Called when bytes have been sent or received.
-    ///   - completion: Called when the transfer has ended.
+    ///   - progress: A closure that is called when bytes have been sent or received.
+    ///   - completion: A closure that is called when the transfer has ended.
     package convenience init(
         _ request: any URLRequestEncodable, source: Response.Source, progress: Progress? = nil,
         completion: @escaping Completion
@@ -180,7 +182,8 @@ package final class ResponseReceiver: BodyReceiver {
 
     /// Resumes a task of the session and waits for its reply.
     ///
-    /// - Returns: The reply; `nil` if it is abandoned first or the Swift task is cancelled.
+    /// - Returns: The reply; `nil` if the receiver is abandoned first or the Swift task is
+    ///   cancelled.
     func reply(to task: any DataTask) async -> Reply? {
         let alarm = attemptAlarm()
         defer { if let alarm { clock.cancel(alarm) } }
@@ -198,8 +201,8 @@ package final class ResponseReceiver: BodyReceiver {
         } onCancel: {
             abandon()
         }
-        // Read under the lock, because the thread sanitizer does not see the order that a
-        // continuation establishes.
+        // The values are read under the lock, because the thread sanitizer does not see the order
+        // that a continuation establishes.
         let (reply, unneeded) = state.withLock { ($0.takeReply(), $0.unneeded.alarm.take()) }
         if let unneeded { clock.cancel(unneeded) }
         return reply
@@ -212,11 +215,12 @@ package final class ResponseReceiver: BodyReceiver {
         waiter?.resume()
     }
 
-    /// Schedules the alarm that ends the attempt. Returns `nil` if the attempt has no timeout.
+    /// Schedules the alarm that ends the attempt, and returns it; `nil` if the attempt has no
+    /// timeout.
     private func attemptAlarm() -> Alarm? {
         guard isAwaited, let limit = request?.options.attemptTimeout else { return nil }
         return clock.schedule(after: limit) { [self] in
-            let text = "the attempt exceeded its attemptTimeout of \(limit); set a longer one, or retry the request"
+            let text = "the attempt exceeded its attemptTimeout of \(limit); set a longer timeout or retry the request"
             interrupt(URLError(.timedOut, userInfo: [NSLocalizedDescriptionKey: text]))
         }
     }
@@ -227,8 +231,8 @@ package final class ResponseReceiver: BodyReceiver {
         waiter?.resume()
     }
 
-    /// Notifies the delegate of a reply and sets it. The delegate is also notified when no caller
-    /// waits for the reply any longer.
+    /// Notifies the delegate of a reply, and then sets the reply. The delegate is also notified
+    /// when no caller waits for the reply any longer.
     private func settle(_ reply: Reply) {
         if let completion {
             if state.withLock({ $0.close() }) { completion(reply.result, reply.metrics) }
@@ -331,13 +335,13 @@ package final class ResponseReceiver: BodyReceiver {
             report(progress)
         case .paused: return .pause
         case .encoded(let decoder):
-            // Outside the lock: a small body can take long to decode.
+            // The bytes are decoded outside the lock, because a small body can take long to decode.
             _ = try decoder.decodeBytes(bytes, limit: .max) { _ = try append($0, isDecoded: true) }
         case .tooLarge(let maximum, let head): throw tooLarge(maximum, head)
         case .noMemory:
             throw URLError(
                 .dataLengthExceedsMaximum,
-                userInfo: [NSLocalizedDescriptionKey: "the body does not fit into memory; stream or download it"])
+                userInfo: [NSLocalizedDescriptionKey: "the body does not fit into memory; stream or download the body"])
         case .discarded: break
         case .failed(let error): throw error
         case .over: throw URLError(.cancelled)
@@ -364,7 +368,8 @@ package final class ResponseReceiver: BodyReceiver {
 
     var hasProgressReceivers: Bool { reportsProgress.load(ordering: .acquiring) }
 
-    /// Reports progress to receivers that were added during the attempt, and to the earlier ones.
+    /// Reports later progress to these receivers as well, unless receivers of the same kind are
+    /// already set.
     func reportProgress(to receivers: ProgressReceivers) {
         guard !receivers.isEmpty else { return }
         state.withLock { state in
@@ -379,7 +384,8 @@ package final class ResponseReceiver: BodyReceiver {
     private enum Step {
         case finish(any ContentDecoder)
         case settled(Waiter?, (any DataTask)?)
-        /// A reply of which the delegate or the observers are notified first.
+        /// A reply for the completion, or one of which the delegate or the observers are notified
+        /// first.
         case settle(Reply, body: Data)
         case endStream(Result<Headers, any Error>, start: UInt64, byteCount: Int64, BodyTail?)
         case over
@@ -410,7 +416,7 @@ package final class ResponseReceiver: BodyReceiver {
         }
         switch step {
         case .finish(let decoder):
-            // Outside the lock, like the decoding of bytes.
+            // The decoder is finished outside the lock, like the decoding of bytes.
             didComplete(
                 result.flatMap { trailers in
                     Result {
@@ -436,8 +442,9 @@ package final class ResponseReceiver: BodyReceiver {
 
 extension StreamingSession {
     /// Creates a task that receives the whole response. The completion is called on a thread of the
-    /// handler pool, where it may block. If the status is not 200 to 299, an error of the body is
-    /// delivered together with the response and the bytes before the error.
+    /// handler pool, where it may block. If the status is not 200 to 299, an error of the body
+    /// other than a cancellation is delivered together with the response and the bytes before the
+    /// error.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void

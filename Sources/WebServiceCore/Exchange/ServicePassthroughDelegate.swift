@@ -7,70 +7,74 @@ public import FoundationNetworking
 /// A delegate of the requests and responses of a service, which can change requests and reject
 /// responses.
 ///
-/// Every method except ``modifiedRequest(request:)`` and
-/// ``validateResponse(response:data:error:)`` is required, so that a method with a wrong signature
-/// is a compile error. An ``Observer`` receives more events and is retained by the service; use a
-/// delegate to sign requests or to validate responses.
+/// Every method except ``modifiedRequest(request:)`` and ``validateResponse(response:data:error:)``
+/// is required, so that a method with a wrong signature causes a compile error. An ``Observer``
+/// receives more events and is retained by the service; use a delegate to sign requests or to
+/// validate responses.
 ///
-/// Methods are called on any thread (those for UI handlers on the main actor), concurrently for
-/// several tasks; `Documentation/Concurrency.md` lists the threads. A slow method delays only its
-/// own task. A service holds its delegate weakly. In each method, ``currentRequest`` is the request
-/// of the exchange.
+/// The methods for UI handlers are called on the main actor, and all other methods on any thread,
+/// concurrently for several tasks. `Documentation/Concurrency.md` lists the threads. A slow method
+/// delays its own task, and others that need the same thread. A service holds its delegate weakly;
+/// an attempt in flight retains it. In each method, ``currentRequest`` is the request of the
+/// exchange.
 public protocol ServicePassthroughDelegate: AnyObject, Sendable {
-    /// Called before each attempt, with the request as it is sent.
+    /// Receives the request of each attempt before the session sends it.
     func requestSent(request: URLRequest)
 
-    /// Called after each attempt with its response or its error, once for each
-    /// ``requestSent(request:)``.
+    /// Receives the response or the error of each attempt, once for each ``requestSent(request:)``.
     func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?)
 
     /// Returns the request to send instead of an attempt's request, or `nil` to send it unchanged,
     /// which is the default.
     ///
     /// The returned request is validated like any other. Observers, limits and redirects apply to
-    /// it, and a redirect to the same origin retains its header fields. If its URL differs, it has
-    /// the cookies of that URL. If its origin differs, it has neither the fields of
-    /// ``WebService/headers`` nor the credential of an ``Authentication``, unless they name that
-    /// origin.
+    /// it, and a redirect to the same origin retains its header fields. If the URL of the returned
+    /// request differs, the request has the cookies of the new URL. If the origin differs, the
+    /// request has the fields of ``WebService/headers`` and the credential of an ``Authentication``
+    /// only if the new origin may receive them.
     ///
-    /// Also called for requests that follow redirects, including those to other origins: check the
-    /// URL before adding credentials. ``Authentication`` does this automatically.
+    /// This method is also called for requests that follow redirects, including redirects to other
+    /// origins, so check the URL before adding credentials. ``Authentication`` performs this check
+    /// automatically.
     func modifiedRequest(request: URLRequest) -> URLRequest?
 
     /// Validates the result of the exchange before any handler receives it, and throws an error to
     /// reject it. By default, every result is accepted.
     ///
-    /// Called once for each task that has started, with the response or with the error: a transport
-    /// error, a cancellation, or another error of the exchange. The thrown error replaces that
-    /// result.
+    /// This method is called once for each task that has started, except tasks that consist of
+    /// other requests, such as typed requests and downloads, whose individual requests are
+    /// validated instead. It receives the response or the error: a transport error, a cancellation,
+    /// or another error of the exchange. The thrown error replaces that result.
     func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws
 
-    /// Called when a handler, a step of a typed task or the validation of a response fails.
+    /// Receives the failure of a handler, of a step of a typed task, or of the validation of a
+    /// response.
     ///
-    /// Called once for the first cause of each failure, and never for an error of the exchange that
-    /// the validation accepts.
+    /// This method is called once for the first cause of each failure, and never for an error of
+    /// the exchange that the validation accepts.
     func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: any Error)
 
-    /// Called before a main-queue handler runs.
+    /// Receives the response before a UI handler runs.
     @MainActor func updateUIBegin(response: URLResponse?)
 
-    /// Called after a main-queue handler has returned.
+    /// Receives the response after a UI handler has returned.
     @MainActor func updateUIEnd(response: URLResponse?)
 
-    /// Called after all handlers that were added before the result have run, once for each task.
+    /// Receives the metrics once for each task that sends its own request, after all handlers that
+    /// were added before the result have run.
     ///
     /// - Parameters:
     ///   - metrics: The metrics of the task.
     ///   - request: The request that was sent last, or that of the task if none was sent.
     ///   - response: The response; `nil` if none was received.
     ///   - data: The body; `nil` after an error.
-    ///   - error: The error of the exchange; `nil` if it has a response.
+    ///   - error: The error of the exchange; `nil` if the exchange succeeded.
     func didFinishCollectingTaskMetrics(
         metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?, error: (any Error)?)
 }
 
 extension ServicePassthroughDelegate {
-    /// Returns `nil`.
+    /// Returns `nil`: the request is sent unchanged.
     public func modifiedRequest(request: URLRequest) -> URLRequest? { nil }
     /// Accepts every result.
     public func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {}
@@ -78,8 +82,8 @@ extension ServicePassthroughDelegate {
     /// The request of the exchange for which a method of the delegate is called, with its options
     /// and tags.
     ///
-    /// `nil` in any other code, and for a `URLRequest` that is sent through a service used as a
-    /// session.
+    /// The value is `nil` outside these methods, and for a `URLRequest` that is sent through a
+    /// service used as a session.
     public var currentRequest: Request? { DelegateCall.request }
 }
 
@@ -100,7 +104,7 @@ enum DelegateCall {
 /// ```
 /// The delegate of an individual service takes precedence.
 public protocol ServicePassthroughDataSource {
-    /// The delegate. Read each time a task is resumed.
+    /// The delegate, which is read each time a task is resumed.
     var servicePassthroughDelegate: any ServicePassthroughDelegate { get }
 }
 
@@ -138,7 +142,7 @@ extension Request {
 }
 
 /// The delegate's notifications about one request: one when it is sent, and one when its response
-/// arrives. A request that is cancelled before it is sent causes no notification.
+/// arrives. A request that is cancelled before it is sent produces no notification.
 final class Announcement: Sendable {
     private enum Phase: Int { case created, sent, over }
 
@@ -156,8 +160,8 @@ final class Announcement: Sendable {
 
     /// Returns a data task that notifies the delegate.
     ///
-    /// - Parameter send: Returns the session's data task, which calls the given completion before
-    ///   it completes.
+    /// - Parameter send: A closure that returns the session's data task, which calls the given
+    ///   completion before it completes.
     func announcing(
         _ send: (@escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void) -> any DataTask
     ) -> any DataTask {
@@ -211,13 +215,13 @@ private final class AnnouncedDataTask: DataTask {
 /// The result of an exchange, with the delegate that validates it and receives its failure and
 /// metrics.
 ///
-/// Without a delegate, only the failures are recorded.
+/// If there is no delegate, only the failures are recorded.
 struct ObservedResult {
     let result: Result<Response, any Error>
     let delegate: (any ServicePassthroughDelegate)?
     let task: SessionTask
 
-    var response: Response? { try? result.get() }  // an error has none
+    var response: Response? { try? result.get() }  // an error has no response
     var data: Data? { response?.dataIfDelivered }
     var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
 
@@ -240,7 +244,7 @@ struct ObservedResult {
         }
     }
 
-    /// Records that a success has become a failure, and notifies the delegate.
+    /// Records the failure of a handler, a step or the validation, and notifies the delegate.
     func report(_ failure: any Error) {
         task.record(failure: failure)
         notify {

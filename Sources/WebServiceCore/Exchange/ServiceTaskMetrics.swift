@@ -6,20 +6,21 @@ public import Foundation
 /// Durations are measured by a monotonic clock. Dates are computed from its instants and the date
 /// of `resume()`.
 public struct ServiceTaskMetrics: Sendable {
-    /// The date when the first request was passed to the session, after encoding.
+    /// The date when the first request was about to be passed to the session, after encoding.
     public var fetchStart: Date? { date(.fetchStart) }
-    /// The date when the response or the transport error arrived.
+    /// The date when the exchange ended, with the response or an error; `nil` if no request was
+    /// sent.
     public var responseEnd: Date? { date(.responseEnd) }
-    /// The date when parsing of the body as JSON began.
+    /// The date when a `responseJSON` handler began to parse the body.
     public var responseJSONStart: Date? { date(.responseJSONStart) }
-    /// The date when parsing of the body as JSON ended.
+    /// The date when this parsing ended.
     public var responseJSONEnd: Date? { date(.responseJSONEnd) }
-    /// The date when the first main-queue handler began.
+    /// The date when the first UI handler began.
     public var updateUIStart: Date? { date(.updateUIStart) }
-    /// The date when the last main-queue handler returned.
+    /// The date when the last UI handler returned.
     public var updateUIEnd: Date? { date(.updateUIEnd) }
 
-    /// The metrics of the session for the last attempt; `nil` if it measures nothing, as with
+    /// The metrics of the session for the last attempt; `nil` if there are none, as is the case for
     /// Foundation's sessions.
     public internal(set) var transport: TransportMetrics? {
         get { lastAttempt }
@@ -30,8 +31,8 @@ public struct ServiceTaskMetrics: Sendable {
     public var responseTime: Duration? { duration(.fetchStart, .responseEnd) }
     /// The duration from ``responseJSONStart`` to ``responseJSONEnd``.
     public var responseJSONTime: Duration? { duration(.responseJSONStart, .responseJSONEnd) }
-    /// The duration from ``updateUIStart`` to ``updateUIEnd``: all main-queue handlers and all code
-    /// that ran between them.
+    /// The duration from ``updateUIStart`` to ``updateUIEnd``: all UI handlers and all code that
+    /// ran between them.
     public var updateUITime: Duration? { duration(.updateUIStart, .updateUIEnd) }
 
     enum Stage: Int {
@@ -47,7 +48,7 @@ public struct ServiceTaskMetrics: Sendable {
     /// resumed.
     package var origin: (instant: UInt64, date: Date)? { start == 0 ? nil : (start, wallStart) }
 
-    /// The monotonic instants at which the exchange began and ended.
+    /// The monotonic instants of ``fetchStart`` and ``responseEnd``.
     var exchange: (start: UInt64, end: UInt64)? { instants.0 == 0 || instants.1 == 0 ? nil : (instants.0, instants.1) }
 
     /// Records the instant of `resume()`.
@@ -67,8 +68,8 @@ public struct ServiceTaskMetrics: Sendable {
 
     /// Records when a stage began or ended, on the task's clock.
     ///
-    /// - Parameter date: The date of the instant, which is the origin if the task was not resumed.
-    ///   `nil` for a stage of a resumed task.
+    /// - Parameter date: The date of the instant, which becomes the origin if the task was not
+    ///   resumed; `nil` for a stage of a resumed task.
     mutating func mark(_ stage: Stage, at instant: UInt64, _ date: Date? = nil) {
         let now = max(instant, start)  // read before the lock: another thread may have recorded a later one
         if start == 0, let date { begin(at: now, date) }

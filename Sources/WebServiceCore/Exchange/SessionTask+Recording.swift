@@ -12,7 +12,7 @@ extension SessionTask {
         call.withLock { $0.begin(request, at: now) }
     }
 
-    /// Encodes a request, and records the request of an error.
+    /// Encodes a request. If the encoding fails, records the request of the error.
     func encode(_ request: Request) throws(WebServiceError) -> EncodedRequest {
         do throws(WebServiceError) { return try request.encode() } catch {
             if let request = error.request {
@@ -33,7 +33,7 @@ extension SessionTask {
     ///   - source: The source of the response.
     /// - Returns: The receiver of the response, for whose reply the exchange waits.
     /// - Throws: `URLError.cancelled` if the exchange has ended;
-    ///   ``WebServiceError/Code/tooManyAttempts`` beyond the maximum number of requests.
+    ///   ``WebServiceError/Code/tooManyAttempts`` if the maximum number of requests is exceeded.
     @discardableResult
     func willSend(_ request: EncodedRequest, _ announcement: Announcement? = nil, source: Response.Source) throws
         -> ResponseReceiver
@@ -102,7 +102,7 @@ extension SessionTask {
 
     /// Adds the records of another task that sent some of the requests of this one.
     ///
-    /// - Parameter kind: The kind of the events that are not added; `nil` for none.
+    /// - Parameter kind: The kind of the events that are not added; `nil` to add all events.
     func add(_ other: ExchangeLog.Record, without kind: Timeline.Kind? = nil) {
         let entries = other.entries.filter { $0.kind != kind }
         call.withLock { call in
@@ -135,13 +135,13 @@ extension SessionTask {
         add(entry)
     }
 
-    /// Records a duration that ends now.
+    /// Records an event with a duration that ends now.
     func record(_ kind: Timeline.Kind, _ detail: String, lasting nanoseconds: UInt64) {
         let now = clock.now
         add(ExchangeLog.Entry(kind: kind, start: now - min(nanoseconds, now), end: now, detail: detail))
     }
 
-    /// Records a duration that began at an instant and ends now.
+    /// Records an event with a duration that began at an instant and ends now.
     package func record(_ kind: Timeline.Kind, _ detail: String, from start: UInt64) {
         add(ExchangeLog.Entry(kind: kind, start: start, end: clock.now, detail: detail))
     }
@@ -158,21 +158,21 @@ extension SessionTask {
 
     // MARK: Observers
 
-    /// Sets the exchange on whose behalf this one is sent. Called before `resume()`.
+    /// Sets the exchange on whose behalf this one is sent. This method is called before `resume()`.
     package func setParent(_ id: UInt64?) {
         call.withLock { $0.parent = id }
     }
 
-    /// The identifier of the exchange; `nil` without observers.
+    /// The identifier of the exchange; `nil` if there are no observers.
     var exchangeID: UInt64? { call.withLock { $0.events?.exchange.id } }
 
-    /// Sets the observers and reports the first event. Called at `resume()`.
+    /// Sets the observers and reports the first event. This method is called at `resume()`.
     ///
     /// - Parameters:
     ///   - request: The request; `nil` for a typed request.
     ///   - type: The type of a typed request.
     ///   - isComposite: Whether the exchange consists of other exchanges.
-    ///   - id: The identifier of the exchange; `nil` for a new one.
+    ///   - id: The identifier of the exchange; `nil` to create one.
     package func observe(
         by observers: [any Observer], _ request: Request?, type: (any Sendable.Type)? = nil, isComposite: Bool = true,
         id: UInt64? = nil

@@ -8,14 +8,14 @@ public import Foundation
 ///   12.5 ms  wait     2000.3 ms
 /// 2012.9 ms  attempt     9.8 ms  GET https://h/v1/brewers -> 200
 /// ```
-/// A timeline contains no query, header field or body, so it is safe to log.
+/// A timeline contains no query, credential or body, so it is safe to log.
 public struct Timeline: Sendable {
     /// The kind of an event. The set of kinds is open.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
         /// The name of the kind.
         public let description: String
 
-        /// Creates a custom kind.
+        /// Creates a custom kind with a name.
         public init(_ name: String) {
             description = name
         }
@@ -28,7 +28,7 @@ public struct Timeline: Sendable {
         public static let retry = Kind("retry")
         /// A decision not to send the request again, with its reason.
         public static let noRetry = Kind("no retry")
-        /// The pause before the next attempt.
+        /// A wait before an attempt, such as the pause before a retry or the wait for a rate limit.
         public static let wait = Kind("wait")
         /// A credential refresh that this exchange waited for.
         public static let refresh = Kind("refresh")
@@ -47,12 +47,12 @@ public struct Timeline: Sendable {
         public static let storage = Kind("storage")
         /// A decision of a `ResponseCache`.
         public static let cache = Kind("cache")
-        /// A response with `Deprecation` (RFC 9745) or `Sunset` (RFC 8594): the resource is or will
-        /// be deprecated, or ends.
+        /// A notice that the resource of a response is or will be deprecated (`Deprecation`, RFC
+        /// 9745) or has an end date (`Sunset`, RFC 8594).
         public static let deprecation = Kind("notice")
     }
 
-    /// One event.
+    /// An event of a timeline.
     public struct Event: Sendable {
         /// The kind of the event.
         public let kind: Kind
@@ -60,16 +60,16 @@ public struct Timeline: Sendable {
         public let start: Duration
         /// The duration; `nil` for an instantaneous event.
         public let duration: Duration?
-        /// A description of the event; empty when there is none.
+        /// A description of the event; empty if there is none.
         public let detail: String
-        /// The status of an attempt; `nil` for a failed attempt and for other events.
+        /// The status of an attempt; `nil` for an attempt without a response and for other events.
         public let status: Int?
         /// The method and the URL of an attempt, without the query of the URL; `nil` for other
         /// events.
         public let request: String?
         /// The metrics of an attempt: phases, address and TLS of its connection.
         ///
-        /// `nil` if the session measures nothing, and for other events.
+        /// The value is `nil` if the session measures nothing, and for other events.
         public var transport: TransportMetrics? { attemptMetrics }
         /// The metrics of an attempt, stored on the heap.
         @Boxed var attemptMetrics: TransportMetrics?
@@ -78,10 +78,11 @@ public struct Timeline: Sendable {
         /// The event of a ``Kind/queued`` or ``Kind/joined`` request has the identifier of the
         /// equal request.
         public let related: UInt64?
-        /// The error of a body that was not received completely, of a failure, or with which a
-        /// WebSocket was closed.
+        /// The error of an incomplete body or of a failure, or the error with which a WebSocket was
+        /// closed.
         package var error: (any Error)?
-        /// The number of bytes of a streamed body that were received, before decompression.
+        /// The number of bytes of a streamed body that were received, before decompression unless
+        /// the session decompresses them.
         package let byteCount: Int64?
     }
 
@@ -101,7 +102,8 @@ public struct Timeline: Sendable {
 }
 
 extension Timeline: CustomStringConvertible {
-    /// One line for each event: start, kind, duration, request and status of an attempt, detail.
+    /// One line for each event, with its start, kind, duration and detail, and the request and
+    /// status of an attempt.
     public var description: String {
         events.map { event in
             let start = Self.milliseconds(event.start)

@@ -12,29 +12,32 @@ import FoundationNetworking
 /// )
 /// service.interceptors = [.retry(), authentication]
 /// ```
-/// Install it on a service, or on single requests (``Request/Options/interceptors``,
+/// Install an authentication on a service, or on single requests (``Request/Options/interceptors``,
 /// ``SessionTask/intercepted(by:)``).
 /// - Credentials are sent only to the origin of the service's base URL and to ``origins``. They are
 ///   removed if a redirect, a later interceptor or the delegate changes the URL to another origin.
-/// - A request that already has the header field is sent unchanged.
-/// - If the server responds with 401 to the current credential, or with another response that
-///   `isUnauthorized` accepts, a refresh starts unless one is in progress; the request waits for it
-///   and is then sent again, once. If the credential has changed in the meantime, the request is
-///   sent again without a refresh. A second 401 is returned as the response.
+/// - A request that already has the header field is sent unchanged. If several interceptors would
+///   set the same field, only the first one in the list has an effect.
+/// - If `isUnauthorized` returns `true` for the response to the current credential, by default
+///   after a 401, a refresh starts unless one is in progress. The request waits for the refresh and
+///   is then sent again, once. If the credential has changed in the meantime, the request is sent
+///   again without a refresh. A second 401 is returned as the response.
 /// - A credential that expires within ``leeway`` is refreshed before it is sent. If that refresh
 ///   fails, the credential is sent until it expires.
-/// - If a refresh fails or takes longer than ``refreshLimit``, every waiting request fails with
-///   ``WebServiceError/Code/authenticationFailed``, and the next request with a 401 starts another
-///   refresh. More than ``maximumRefreshes`` refreshes in ``refreshWindow`` fail with
-///   ``WebServiceError/Code/excessiveRefresh``. After the second consecutive failure, requests that
-///   need a refresh fail for one second with the error of the last refresh; this duration doubles
-///   with each further failure, up to ``refreshWindow``.
-/// - ``withCredential(refreshingAfter:_:)`` does the same for work that is not an HTTP request.
+/// - If any other refresh fails or takes longer than ``refreshLimit``, the waiting requests fail
+///   with ``WebServiceError/Code/authenticationFailed``, and the next request with a 401 starts
+///   another refresh. If ``maximumRefreshes`` refreshes have started within ``refreshWindow``, a
+///   request that needs another refresh fails with ``WebServiceError/Code/excessiveRefresh``. After
+///   the second consecutive failure, requests that need a refresh fail for one second with the
+///   error of the last refresh; this duration doubles with each further failure, up to
+///   ``refreshWindow``.
+/// - ``withCredential(refreshingAfter:_:)`` applies the same rules to work that is not an HTTP
+///   request.
 /// - Call ``clear()`` at log-out, and ``update(_:)`` with a credential from another source.
 ///
 /// All members may be used from any thread. Each wait is recorded in the task's ``Timeline``.
 public final class Authentication: Interceptor {
-    /// The origins, in addition to that of the base URL, that credentials are sent to.
+    /// The origins to which credentials are sent, in addition to the origin of the base URL.
     public let origins: Set<Origin>
     /// The duration before expiry at which a credential is refreshed.
     public let leeway: Duration
@@ -42,7 +45,7 @@ public final class Authentication: Interceptor {
     public let refreshLimit: Duration
     /// The maximum number of refreshes that may start within ``refreshWindow``.
     public let maximumRefreshes: Int
-    /// The duration over which ``maximumRefreshes`` is counted.
+    /// The duration to which ``maximumRefreshes`` applies.
     public let refreshWindow: Duration
 
     private let provider: any TokenProvider
@@ -53,9 +56,9 @@ public final class Authentication: Interceptor {
     /// Creates an authentication for one account.
     ///
     /// - Parameters:
-    ///   - provider: Returns the credential and refreshes it.
-    ///   - origins: The origins, in addition to that of the base URL, that credentials are sent to.
-    ///     Defaults to none.
+    ///   - provider: The provider that returns the credential and refreshes it.
+    ///   - origins: The origins to which credentials are sent, in addition to the origin of the
+    ///     base URL. Defaults to none.
     ///   - leeway: The duration before expiry at which a credential is refreshed. Defaults to 30
     ///     seconds.
     ///   - refreshLimit: The maximum duration of a refresh. Defaults to 30 seconds.
@@ -63,8 +66,9 @@ public final class Authentication: Interceptor {
     ///     Defaults to 5.
     ///   - refreshWindow: The duration over which `maximumRefreshes` is counted. Defaults to 30
     ///     seconds.
-    ///   - isUnauthorized: Returns whether a response to a request with the credential means that
-    ///     the server rejected it. Called in the background. Defaults to status 401.
+    ///   - isUnauthorized: A closure that returns whether a response to a request with the
+    ///     credential means that the server rejected the credential. The closure is called in the
+    ///     background. Defaults to a closure that accepts status 401.
     public convenience init(
         _ provider: any TokenProvider,
         origins: Set<Origin> = [],
@@ -99,16 +103,17 @@ public final class Authentication: Interceptor {
 
     /// Discards the current credential, for a log-out.
     ///
-    /// - A refresh in progress is cancelled, and its result is ignored. Requests that wait for it
-    ///   fail with ``WebServiceError/Code/authenticationFailed``.
-    /// - A request that was started before is not sent again with credentials: a retry fails with
+    /// - A refresh in progress is cancelled, and its result is ignored. Requests that wait for the
+    ///   refresh fail with ``WebServiceError/Code/authenticationFailed``.
+    /// - If the retry policy precedes the authentication, a request that was started before this
+    ///   call is not sent again with credentials: a retry fails with
     ///   ``WebServiceError/Code/authenticationFailed``.
     /// - Later requests obtain the credential from the provider. Remove the old credential from the
     ///   provider's source before this call; otherwise, later requests are sent with it.
     /// - Other work in progress is not cancelled. A request in flight receives its response, and a
-    ///   streamed body continues. A download that is interrupted and an event stream that
-    ///   reconnects send a new request, which obtains the credential from the provider and is sent
-    ///   without one if there is none. Cancel the tasks of the old account.
+    ///   streamed body continues. An interrupted download and a reconnecting event stream send a
+    ///   new request with the credential that the provider returns then, or without one if the
+    ///   provider returns none. Cancel the tasks of the old account.
     /// - Cookies, cached responses and stored responses remain.
     public func clear() {
         flight.clear()
@@ -116,7 +121,7 @@ public final class Authentication: Interceptor {
 
     /// Replaces the credential, for example after a new log-in of the same account.
     ///
-    /// Requests that wait for a refresh are sent again immediately, with the new credential.
+    /// Requests that wait for a refresh are sent immediately, with the new credential.
     public func update(_ credential: Credential) {
         flight.update(credential)
     }
@@ -172,8 +177,9 @@ public final class Authentication: Interceptor {
     /// Runs work that is not an HTTP request, such as opening a WebSocket, with the credential.
     ///
     /// A credential that expires within ``leeway`` is refreshed first. If the work throws an error
-    /// for a rejected credential, it runs again, once, with a newer credential. Like a request
-    /// after a 401, it waits for the refresh in progress or starts one, with the same limits.
+    /// for which `isUnauthorized` returns `true`, the work runs once more with a newer credential.
+    /// Like a request after a 401, the work waits for the refresh in progress or starts one, with
+    /// the same limits.
     ///
     /// ```swift
     /// let socket = try await authentication.withCredential(refreshingAfter: { $0 is SocketRefused }) {
@@ -181,8 +187,8 @@ public final class Authentication: Interceptor {
     /// }
     /// ```
     /// - Parameters:
-    ///   - isUnauthorized: Returns whether an error of the work means that the credential was
-    ///     rejected.
+    ///   - isUnauthorized: A closure that returns whether an error of the work means that the
+    ///     credential was rejected.
     ///   - work: The work. It receives the current credential, or `nil` if there is none.
     /// - Throws: The error of the work or of the provider; the errors of a refresh; or
     ///   `CancellationError`.
@@ -202,7 +208,7 @@ public final class Authentication: Interceptor {
         }
     }
 
-    /// The number of calls of ``clear()``, which separates the accounts.
+    /// The number of calls to ``clear()``, which separates the accounts.
     package var logOuts: Int { flight.ticket.account }
 
     /// The number of requests that wait for a refresh.
@@ -213,7 +219,7 @@ public final class Authentication: Interceptor {
         return try await provider.credential()
     }
 
-    /// Returns the credential, or a new one if it is about to expire.
+    /// Returns the credential, or a new one if the credential is about to expire.
     private func fresh(
         _ credential: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock,
         recordingIn task: SessionTask?
@@ -226,14 +232,15 @@ public final class Authentication: Interceptor {
                 credential, ticket, clock, reason: "the credential expires", recordingIn: task)
             return try await current(ticket)
         } catch {
-            // A credential that is still accepted is sent, unless the account was cleared or the
-            // task cancelled.
+            // A credential that has not expired yet is sent, unless the account was cleared or the
+            // task was cancelled.
             guard flight.ticket.account == ticket.account, !Task.isCancelled, expires > clock.date else { throw error }
             return credential
         }
     }
 
-    /// Returns the credential to use instead of a rejected one, or `nil` if there is no other.
+    /// Returns the credential to use instead of a rejected one, or `nil` if there is no other
+    /// credential.
     private func replacement(
         of rejected: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock, reason: String,
         recordingIn task: SessionTask?
@@ -288,10 +295,11 @@ extension Interceptor where Self == Authentication {
         Authentication(TokenSource(.bearer(token)))
     }
 
-    /// Returns an authentication with a user name and a password, in UTF-8 (RFC 7617).
+    /// Returns an authentication with a user name and a password in UTF-8 (RFC 7617).
     ///
-    /// - Returns: The interceptor. With a colon in the user name, or control characters in either,
-    ///   the requests that it authenticates fail with ``WebServiceError/Code/encoding``.
+    /// - Returns: The interceptor. If the user name contains a colon, or if either string contains
+    ///   control characters, the requests that the interceptor authenticates fail with
+    ///   ``WebServiceError/Code/encoding``.
     public static func basic(user: String, password: String) -> Authentication {
         let credential = Result { try Credential.basic(user: user, password: password) }
         return Authentication(TokenSource { try credential.get() })
@@ -299,8 +307,10 @@ extension Interceptor where Self == Authentication {
 }
 
 extension WebServiceError.Code {
-    /// The credential could not be refreshed, or was cleared while a request waited for it.
+    /// A credential that could not be refreshed, or that was cleared after a request was started
+    /// with it.
     public static let authenticationFailed = WebServiceError.Code("authenticationFailed")
-    /// More than ``Authentication/maximumRefreshes`` refreshes within the refresh window.
+    /// A request that needs a refresh after ``Authentication/maximumRefreshes`` refreshes have
+    /// started within ``Authentication/refreshWindow``.
     public static let excessiveRefresh = WebServiceError.Code("excessiveRefresh")
 }

@@ -2,7 +2,7 @@ public import Foundation
 
 /// A credential for a server: a header field and its value.
 ///
-/// Its descriptions omit the value.
+/// The descriptions of a credential omit its value.
 public struct Credential: Sendable, Hashable {
     /// The name of the header field. Defaults to `Authorization`.
     public var header: Headers.Name
@@ -11,7 +11,7 @@ public struct Credential: Sendable, Hashable {
     /// The expiry date; `nil` if it is unknown.
     public var expires: Date?
 
-    /// Creates a credential.
+    /// Creates a credential with a field name, a field value and an expiry date.
     public init(header: Headers.Name = .authorization, value: String, expires: Date? = nil) {
         self.header = header
         self.value = value
@@ -45,8 +45,8 @@ public struct Credential: Sendable, Hashable {
     /// Returns a credential with a user name and a password in UTF-8: `Authorization: Basic …` (RFC
     /// 7617).
     ///
-    /// - Throws: ``WebServiceError/Code/encoding`` for a user name with a colon, and for control
-    ///   characters in either.
+    /// - Throws: ``WebServiceError/Code/encoding`` if the user name contains a colon, or if either
+    ///   string contains control characters.
     public static func basic(user: String, password: String) throws -> Credential {
         guard !user.utf8.contains(UInt8(ascii: ":")) else {
             throw WebServiceError(.encoding, "the user name for Basic authentication must not contain a colon")
@@ -67,26 +67,28 @@ extension Credential: RedactedReflectable {
 ///
 /// Its methods are called concurrently for several exchanges.
 ///
-/// ``TokenSource`` implements it with closures.
+/// ``TokenSource`` implements this protocol with closures.
 public protocol TokenProvider: Sendable {
     /// Returns the credential to send, or `nil` to send none.
     ///
-    /// Called before each request, unless a refresh or an update has provided a newer credential.
+    /// This method is called before each request, unless a refresh or an update has provided a
+    /// newer credential.
     ///
     /// - Throws: An error that becomes the error of the request.
     func credential() async throws -> Credential?
 
-    /// Returns a new credential in place of one that was rejected or is about to expire.
+    /// Returns a new credential to replace one that was rejected or is about to expire.
     ///
-    /// ``Authentication`` never runs two refreshes at once.
+    /// ``Authentication`` starts a refresh only after the previous one has ended or was cancelled.
     ///
     /// Requests that the refresh sends through a service with the same ``Authentication`` are sent
-    /// without credentials and trigger no refresh. Their redirects to other origins are refused if
-    /// the request has a body, so that a refresh token is not sent elsewhere.
+    /// without credentials and trigger no refresh. By default, a redirect that would send the body
+    /// of such a request to another origin is refused, so that a refresh token is not sent
+    /// elsewhere.
     ///
-    /// - Returns: `nil` if no refresh is possible; the 401 is then the response.
-    /// - Throws: An error that every waiting request receives as the underlying error of
-    ///   ``WebServiceError/Code/authenticationFailed``.
+    /// - Returns: `nil` if no refresh is possible. The response with status 401 is then the result.
+    /// - Throws: An error that the requests that fail with
+    ///   ``WebServiceError/Code/authenticationFailed`` have as their underlying error.
     func refresh(_ rejected: Credential?) async throws -> Credential?
 }
 
@@ -108,9 +110,9 @@ public struct TokenSource: TokenProvider {
     /// Creates a source that reads the credential before each request.
     ///
     /// - Parameters:
-    ///   - read: Returns the credential to send, or `nil` for none.
-    ///   - refresh: Returns a new credential in place of a rejected one, or `nil` if that is
-    ///     impossible. Defaults to `nil`, no refresh.
+    ///   - read: A closure that returns the credential to send, or `nil` to send none.
+    ///   - refresh: A closure that returns a new credential to replace a rejected one, or `nil` if
+    ///     that is impossible. Defaults to `nil`: no refresh.
     public init(
         _ read: @escaping @Sendable () async throws -> Credential?,
         refresh: (@Sendable (_ rejected: Credential?) async throws -> Credential?)? = nil
@@ -124,12 +126,13 @@ public struct TokenSource: TokenProvider {
     /// The credential is read before each request.
     ///
     /// - Parameters:
-    ///   - read: Returns the credential to send, or `nil` for none.
-    ///   - refresh: Obtains a new credential and calls the completion handler with the result,
-    ///     once, on any thread, possibly before it returns; later calls are ignored. If the handler
-    ///     is never called, ``Authentication/refreshLimit`` ends the wait; if it is deallocated
-    ///     without a call, the refresh fails. A request that the closure sends from a Dispatch
-    ///     queue through a service with the same ``Authentication`` must be resumed inside
+    ///   - read: A closure that returns the credential to send, or `nil` to send none.
+    ///   - refresh: A closure that obtains a new credential and calls the completion handler with
+    ///     the result. The handler must be called once, on any thread, possibly before the closure
+    ///     returns; later calls are ignored. If the handler is never called,
+    ///     ``Authentication/refreshLimit`` ends the wait. If the handler is deallocated without a
+    ///     call, the refresh fails. A request that the closure sends from a Dispatch queue through
+    ///     a service with the same ``Authentication`` must be resumed inside
     ///     ``Authentication/bypassing(_:)``.
     public init(
         _ read: @escaping @Sendable () async throws -> Credential?,
@@ -157,7 +160,7 @@ public struct TokenSource: TokenProvider {
     /// Returns the result of the closure.
     public func credential() async throws -> Credential? { try await read() }
 
-    /// Returns the result of the closure, or `nil` without one.
+    /// Returns the result of the closure, or `nil` if there is no closure.
     public func refresh(_ rejected: Credential?) async throws -> Credential? { try await renew?(rejected) }
 }
 
@@ -170,7 +173,7 @@ private final class RefreshCallback: Sendable {
     }
 
     deinit {
-        let message = "the refresh did not call its completion handler; call it exactly once"
+        let message = "the refresh did not call its completion handler; call the handler exactly once"
         result.set(.failure(WebServiceError(.authenticationFailed, message)))
     }
 }

@@ -5,36 +5,40 @@ import FoundationNetworking
 #endif
 
 extension Interceptor where Self == DigestAuthentication {
-    /// Returns an interceptor that adds Digest credentials (RFC 7616), over every session.
+    /// Returns an interceptor that adds Digest credentials (RFC 7616), over any session.
     ///
     /// The first request is sent without credentials. After a response with status 401 and a
     /// challenge, the request is sent again with credentials. Later requests are sent with
-    /// credentials immediately, with the same nonce and a counter. If the server rejects a nonce of
-    /// an earlier exchange with another one, or reports a nonce as stale, the request is sent once
-    /// more with the new nonce (RFC 7616, section 3.6). Any other 401 after credentials is returned
-    /// as the response. The password is never sent, and no description contains it.
+    /// credentials immediately, with the same nonce and a counter. The request is sent once more
+    /// with the new challenge if the server names another realm, reports a nonce as stale, or
+    /// replaces the nonce of an earlier exchange (RFC 7616, section 3.6). Any other response with
+    /// status 401 to a request with credentials is returned. The password is never sent, and no
+    /// description contains it.
     ///
     /// The algorithms are SHA-256 and MD5, each with or without `-sess`, and the quality of
-    /// protection is `auth`. For other challenges, the 401 is returned as the response. The body is
-    /// sent again as well; a request whose body can be read only once fails with
-    /// ``WebServiceError/Code/bodyNotReplayable``. A request that already has the field
-    /// `Authorization` is sent unchanged.
+    /// protection is `auth` or, without `-sess`, not specified. After any other challenge, the
+    /// response with status 401 is returned. The body is sent again together with the request. If
+    /// the body can be read only once, the request fails with
+    /// ``WebServiceError/Code/bodyNotReplayable``. If the body is an `httpBodyStream`, the response
+    /// with status 401 is returned. A request that already has the field `Authorization` is sent
+    /// unchanged. A later interceptor that would set this field, such as
+    /// ``Interceptor/bearer(_:)``, has no effect, even on the request without credentials.
     ///
     /// - Parameters:
-    ///   - user: The name of the user.
+    ///   - user: The user name.
     ///   - password: The password.
-    ///   - origins: The origins, in addition to that of the base URL, that credentials are sent to.
-    ///     They are removed if a redirect, a later interceptor or the delegate changes the URL to
-    ///     another origin. Defaults to none.
-    /// - Returns: The interceptor. With a colon in the user name, or control characters in either,
-    ///   requests to these origins fail with ``WebServiceError/Code/encoding``.
+    ///   - origins: The origins to which credentials are sent, in addition to the origin of the
+    ///     base URL. The credentials are removed if a redirect, a later interceptor or the delegate
+    ///     changes the URL to another origin. Defaults to none.
+    /// - Returns: The interceptor. If the user name contains a colon, or if either string contains
+    ///   control characters, requests to these origins fail with ``WebServiceError/Code/encoding``.
     public static func digest(user: String, password: String, origins: Set<Origin> = []) -> DigestAuthentication {
         DigestAuthentication(DigestAccount(user: user, password: password), origins: origins)
     }
 }
 
-/// Sends requests again with the credentials that a challenge requires. Created by
-/// ``Interceptor/digest(user:password:origins:)``.
+/// An interceptor that sends requests again with the credentials that a challenge requires. It is
+/// created by ``Interceptor/digest(user:password:origins:)``.
 public struct DigestAuthentication: Interceptor {
     private let account: DigestAccount
     private let origins: Set<Origin>
@@ -58,8 +62,8 @@ public struct DigestAuthentication: Interceptor {
         let known = account.challenge(for: origin)
         var used = known
         var response = try await next(signed)
-        // The first request has no credentials or a nonce of an earlier exchange, and the nonce of
-        // the second can be stale.
+        // The first request has no credentials, or it has a nonce of an earlier exchange. The nonce
+        // of the second request can be stale.
         for repetition in 0..<2 {
             guard response.status == 401, request.template?.httpBodyStream == nil,
                 (response.redirects + [response.url].compactMap(\.self)).allSatisfy({ Origin($0) == origin }),
@@ -77,8 +81,8 @@ public struct DigestAuthentication: Interceptor {
             guard let repeated = await next.again(withCredentials: renewed) else { return response }
             response = try repeated.get()
         }
-        // The password is wrong. The next exchange requests a challenge, so that it sends the
-        // password only once.
+        // The password is probably wrong. The next exchange starts without credentials, so that it
+        // tries the password only once.
         if response.status == 401, let used, used != known { account.forget(used, for: origin) }
         return response
     }
@@ -112,7 +116,7 @@ final class DigestAccount: Sendable {
     init(user: String, password: String) {
         self.user = user
         self.password = password
-        // The same characters are valid.
+        // The characters that are valid in Basic credentials are also valid here.
         do { (failure, _) = (nil, try Credential.basic(user: user, password: password)) } catch { failure = error }
     }
 
@@ -128,9 +132,9 @@ final class DigestAccount: Sendable {
 
     /// Stores a challenge.
     ///
-    /// - Returns: The credential of the request that is sent again. It has this challenge even if
-    ///   another request replaces the stored one, and a count that is reserved for it, because a
-    ///   server may accept a nonce only once.
+    /// - Returns: The credential of the request that is sent again. The credential has this
+    ///   challenge even if another request replaces the stored one. Its count is reserved for this
+    ///   request, because a server may accept each count only once.
     func adopt(_ challenge: DigestChallenge, for origin: Origin) -> Request.Signature {
         let (nonce, count) = nonces.withLock { nonces -> (Nonce, UInt32) in
             // Another request may have received the same challenge. Its count must not be repeated.
@@ -152,7 +156,8 @@ final class DigestAccount: Sendable {
         }
     }
 
-    /// Returns the last challenge of an origin and the next count; `nil` before the first one.
+    /// Returns the last challenge of an origin and the next count; `nil` before the first
+    /// challenge.
     private func turn(at origin: Origin) -> (DigestChallenge, UInt32)? {
         nonces.withLock { $0[origin] }.map { ($0.challenge, $0.next()) }
     }
@@ -160,14 +165,15 @@ final class DigestAccount: Sendable {
     /// Returns a credential. The placeholder differs between users, so that a cache separates their
     /// responses.
     ///
-    /// - Parameter turn: Returns the challenge and the count for a request to an origin; `nil` to
-    ///   send none.
+    /// - Parameter turn: A closure that returns the challenge and the count for a request to an
+    ///   origin, or `nil` to send no credential.
     private func credential(
         _ turn: @escaping @Sendable (Origin) -> (DigestChallenge, UInt32)?
     ) -> Request.Signature {
         Request.Signature(placeholder: "Digest " + ASCII.hexadecimal(SHA2.sha256.hash(Data(user.utf8)))) {
-            guard let origin = Origin($1), let (challenge, count) = turn(origin) else { return nil }
-            return self.credentials(($0, $1), challenge, count)
+            method, url, _ in
+            guard let origin = Origin(url), let (challenge, count) = turn(origin) else { return nil }
+            return self.credentials((method, url), challenge, count)
         }
     }
 
@@ -183,7 +189,7 @@ final class DigestAccount: Sendable {
         return ASCII.isFieldValue(value.utf8) ? value : nil
     }
 
-    /// Returns the path and the query.
+    /// Returns the path and the query of a URL.
     private static func target(of url: String) -> String {
         let authority = url.utf8.firstRange(of: "://".utf8)?.upperBound ?? url.startIndex
         let rest = url.utf8[authority...].drop { !"/?#".utf8.contains($0) }.prefix { $0 != UInt8(ascii: "#") }

@@ -26,14 +26,15 @@ struct DigestChallenge: Sendable, Equatable {
     let algorithm: Algorithm
     /// The name of the algorithm as received; `nil` if the challenge names none.
     let algorithmName: String?
-    /// A Boolean value that indicates whether the response has a counter (`qop=auth`).
+    /// Whether the credentials contain a counter (`qop=auth`).
     let hasCounter: Bool
-    /// A Boolean value that indicates whether the user name is sent as a hash.
+    /// Whether the user name is sent as a hash.
     let hashesUser: Bool
-    /// A Boolean value that indicates whether only the nonce of the last request was rejected.
+    /// Whether the server rejected only the nonce of the last request.
     let isStale: Bool
 
-    /// - Returns: `nil` for another algorithm or protection, or without a realm or a nonce.
+    /// - Returns: `nil` if the algorithm or the protection is not supported, or if the realm or the
+    ///   nonce is missing.
     private init?(_ parameters: [String: String]) {
         guard let realm = parameters["realm"], let nonce = parameters["nonce"],
             let algorithm = Algorithm(rawValue: parameters["algorithm"]?.asciiLowercased() ?? "md5")
@@ -51,44 +52,11 @@ struct DigestChallenge: Sendable, Equatable {
 
     /// Returns the supported challenge with the strongest algorithm; `nil` if there is none.
     static func strongest(in fields: [String]) -> DigestChallenge? {
-        let challenges = fields.flatMap(schemes).filter { $0.name == "digest" }.compactMap {
+        let challenges = fields.flatMap(AuthenticationChallenge.all).filter { $0.scheme == "digest" }.compactMap {
             DigestChallenge($0.parameters)
         }
         let order: [Algorithm] = [.sha256, .sha256Session, .md5, .md5Session]
         return order.lazy.compactMap { algorithm in challenges.first { $0.algorithm == algorithm } }.first
-    }
-
-    /// Returns the challenges of a `WWW-Authenticate` field (RFC 9110, section 11.6.1).
-    ///
-    /// The members of a list without quotation marks, such as `qop=auth,auth-int`, are tokens, as
-    /// the names of schemes are.
-    private static func schemes(in field: String) -> [(name: String, parameters: [String: String])] {
-        var scanner = FieldScanner(field)
-        var schemes: [(name: String, parameters: [String: String])] = []
-        var isProtection = false
-        while true {
-            scanner.skipToMember()
-            let name = ASCII.lowercased(scanner.take { !" \t,=\"".utf8.contains($0) })
-            scanner.take(while: ASCII.isSpaceOrTab)
-            guard scanner.take("=") else {
-                if isProtection, name.hasPrefix("auth"), let last = schemes.indices.last {
-                    schemes[last].parameters["qop"]? += ",\(name)"
-                } else if !name.isEmpty {
-                    schemes.append((name, [:]))
-                    isProtection = false
-                } else if scanner.take() == nil {
-                    return schemes
-                }
-                continue
-            }
-            scanner.take(while: ASCII.isSpaceOrTab)
-            let isQuoted = scanner.take("\"")
-            let value =
-                isQuoted ? scanner.quotedString().content : Array(scanner.take { !" \t,".utf8.contains($0) })
-            isProtection = name == "qop" && !isQuoted
-            guard let last = schemes.indices.last, schemes[last].parameters[name] == nil else { continue }
-            schemes[last].parameters[name] = String(decoding: value, as: UTF8.self)
-        }
     }
 
     // MARK: Credentials
@@ -96,7 +64,7 @@ struct DigestChallenge: Sendable, Equatable {
     /// Returns the value of the `Authorization` field (RFC 7616, section 3.4).
     ///
     /// - Parameters:
-    ///   - account: The name of the user and the password.
+    ///   - account: The user name and the password.
     ///   - request: The method and the target of the request.
     ///   - count: The number of requests with this nonce.
     ///   - clientNonce: A random string.

@@ -1,4 +1,4 @@
-/// The properties of an exchange that determine whether it may have the response to another one.
+/// The properties of an exchange that determine whether it may share the response to another one.
 extension Next {
     /// The interceptors that follow in the list.
     package var following: ArraySlice<any Interceptor> { interceptors[position...] }
@@ -6,7 +6,7 @@ extension Next {
     /// The configuration of the service when the exchange began.
     package var configuration: any AnyObject & Sendable { exchange.setup }
 
-    /// A Boolean value that indicates whether a delegate may replace the request.
+    /// Whether a delegate may replace the request.
     package var hasDelegate: Bool { exchange.setup.delegate != nil }
 
     /// Waits while the task is suspended.

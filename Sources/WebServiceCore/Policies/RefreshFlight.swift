@@ -1,7 +1,6 @@
 import Foundation
 
-/// The refresh of one account: at most one at a time per generation of the credential, with the
-/// requests that wait for it.
+/// The refreshes of one account, at most one at a time, and the requests that wait for them.
 ///
 /// ``Authentication`` calls ``wait(_:_:_:refresh:)`` after a 401, and before a credential expires.
 final class RefreshFlight: Sendable {
@@ -9,11 +8,12 @@ final class RefreshFlight: Sendable {
     struct Ticket: Sendable {
         /// The number of log-outs so far.
         var account: Int
-        /// The number of credentials so far.
+        /// The number of new credentials and log-outs so far.
         var generation: Int
         /// The number of failed refreshes so far.
         var failures: Int
-        /// The credential of the last refresh or update; `nil` if there was none.
+        /// The credential of the last refresh or update; `nil` if there was none since the last
+        /// log-out.
         var credential: Credential?
     }
 
@@ -28,7 +28,7 @@ final class RefreshFlight: Sendable {
     fileprivate struct State {
         var ticket = Ticket(account: 0, generation: 0, failures: 0)
         var lastFailure: (any Error)?
-        /// The number of failed refreshes since the last credential.
+        /// The number of failed refreshes since the last new credential or log-out.
         var failuresInSuccession = 0
         /// The instant of the last failure.
         var failedAt: UInt64 = 0
@@ -110,11 +110,12 @@ final class RefreshFlight: Sendable {
                 .failure(
                     WebServiceError(
                         .authenticationFailed,
-                        "the refresh took longer than \(limits.duration); complete it sooner or increase refreshLimit")
+                        "the refresh took longer than \(limits.duration); make it faster or increase refreshLimit")
                 ),
                 at: clock.now)
         }
-        let task = Task(executorPreference: clock.executor) { [self] in
+        // The system clock of ``Authentication/withCredential(refreshingAfter:_:)`` does not count work.
+        let task = Task(executorPreference: WorkCount.current ?? clock.executor) { [self] in
             do {
                 // The deadline of one request does not apply, because other requests wait for the
                 // refresh as well.
@@ -137,9 +138,9 @@ final class RefreshFlight: Sendable {
         if !isWanted { task.cancel() }
     }
 
-    /// Returns the kind of an error of a refresh, without other text, which may be secret. The kind
-    /// is the status and the error code of the response (RFC 6749, section 5.2), the code of an
-    /// error of this library or of the transport, or a type.
+    /// Returns the kind of an error of a refresh. Other text of the error is omitted, because it
+    /// may be secret. The kind is the status and the error code of the response (RFC 6749, section
+    /// 5.2), the code of an error of this library or of the transport, or a type.
     private static func reason(_ error: any Error) -> String {
         guard let error = error as? WebServiceError else { return ": \(ExchangeLog.Attempt.kind(of: error))" }
         guard error.code == .unacceptableStatus, let status = error.status else { return ": \(error.code)" }
@@ -154,7 +155,7 @@ final class RefreshFlight: Sendable {
         (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "_")
     }
 
-    /// Completes the refresh in progress; the result of any other is ignored.
+    /// Completes the refresh in progress; the result of any other refresh is ignored.
     private func land(_ flight: Int, _ result: Result<Credential?, any Error>, at now: UInt64) {
         let landed = state.withLock { state -> (waiters: [Waiter], ticket: Ticket, task: Task<Void, Never>?)? in
             guard state.running == flight else { return nil }
@@ -210,7 +211,7 @@ extension RefreshFlight.State {
         guard begun.count < limits.count else {
             let message =
                 "the credential was refreshed \(limits.count) times in \(limits.window); "
-                + "check why the server rejects it"
+                + "check why the server rejects each new credential"
             return .over(.failure(WebServiceError(.excessiveRefresh, message)))
         }
         begun.append(now)

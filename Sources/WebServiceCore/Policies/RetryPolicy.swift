@@ -7,27 +7,29 @@ import FoundationNetworking
 /// An interceptor that retries requests with exponential backoff, within a time budget.
 ///
 /// A request is sent again after a transport error in ``errorCodes``, a status in ``statuses``, or
-/// a response or error that ``retriesResponse`` or ``retriesError`` accepts. Its method must be
-/// idempotent (RFC 9110, section 9.2.2), unless the request has an `Idempotency-Key`,
-/// ``retriesAnyMethod`` is `true`, or nothing of the attempt was sent, for example because the
-/// connection was refused (`URLError.requestWasNotSent`). A body that is an `httpBodyStream` is
-/// never sent again. A request whose body can be read only once, and was read in part, fails with
-/// ``WebServiceError/Code/bodyNotReplayable``.
+/// a response or error that ``retriesResponse`` or ``retriesError`` accepts. The method must be
+/// idempotent (RFC 9110, section 9.2.2), with three exceptions: the request has an
+/// `Idempotency-Key`, ``retriesAnyMethod`` is `true`, or nothing of the attempt was sent, for
+/// example because the connection was refused (`URLError.requestWasNotSent`). A body that is an
+/// `httpBodyStream` is never sent again. A request whose body can be read only once, and was read
+/// in part, fails with ``WebServiceError/Code/bodyNotReplayable``.
+///
 /// The pause before retry *n* is random between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most
 /// ``maximumDelay``. A `Retry-After` from the server (seconds or a date, RFC 9110, section 10.2.3)
 /// takes precedence. Every decision is recorded in the task's ``Timeline``.
 ///
-/// If ``maximumAttempts`` is reached, a pause does not fit into ``budget`` or ends after the
-/// deadline, ``retryBudget`` is exhausted, or the session was closed during the pause, the last
-/// response or error is the result. ``SessionTask/maximumAttempts`` limits the retries, redirects
-/// and refreshes of one exchange together.
+/// The last response or error is the result if ``maximumAttempts`` is reached, if a pause does not
+/// fit into ``budget`` or would last until the deadline, if ``retryBudget`` is exhausted, if a rate
+/// limiter refuses the retry, or if the session was closed during the pause.
+/// ``SessionTask/maximumAttempts`` limits all attempts of one exchange, including redirects and
+/// repetitions with a newer credential.
 ///
 /// An `Authentication` before the policy does not add to the number of attempts: if it sends the
-/// request again after a 401, the policy continues to count. Two policies in one list would
-/// multiply their attempts, so requests fail with ``WebServiceError/Code/interceptorOrder``. The
-/// policy of a request replaces that of the service.
+/// request again after a 401, the policy continues to count. If a list contains two policies,
+/// requests fail with ``WebServiceError/Code/interceptorOrder``, because the attempts of the
+/// policies would multiply. The policy of a request replaces that of the service.
 ///
-/// These values bound the duration of a call:
+/// These values limit the duration of a call:
 ///
 /// | value | bounds | error |
 /// | --- | --- | --- |
@@ -36,12 +38,13 @@ import FoundationNetworking
 /// | ``budget`` | the start of the last attempt | that of the last attempt |
 /// | ``Request/Options/deadline`` | the call | ``WebServiceError/Code/deadline`` |
 ///
-/// If the request or its service sets ``Request/Options/timeout`` and no
+/// If the request or its service sets ``Request/Options/timeout`` but no
 /// ``Request/Options/attemptTimeout``, a timeout is followed by a retry only if a pause and another
-/// timeout fit into ``budget`` and into the timeout multiplied by ``maximumAttempts``. So a server
-/// that does not respond delays a request with a timeout of 0.5 seconds and 3 attempts by at most
-/// 1.5 seconds, including the pauses. ``Request/Options/connectTimeout`` has no such bound, because
-/// its error is `URLError.cannotConnectToHost`, as for a refused connection.
+/// timeout fit into ``budget`` and into the timeout multiplied by ``maximumAttempts``. A server
+/// that does not respond therefore delays a request with a timeout of 0.5 seconds and 3 attempts by
+/// at most 1.5 seconds, including the pauses. No such limit applies to
+/// ``Request/Options/connectTimeout``, because the error of that timeout is
+/// `URLError.cannotConnectToHost`, like that of a refused connection.
 public struct RetryPolicy: Interceptor {
     /// The maximum number of attempts, including the first. Values below 1 count as 1.
     public var maximumAttempts: Int
@@ -53,53 +56,56 @@ public struct RetryPolicy: Interceptor {
     public var budget: Duration
     /// The status codes after which a request is sent again.
     public var statuses: Set<Int>
-    /// A predicate for additional responses after which a request is sent again; `nil` for none.
+    /// A predicate for additional responses after which a request is sent again; `nil` if there is
+    /// none.
     public var retriesResponse: (@Sendable (Response) -> Bool)?
     /// The transport errors after which a request is sent again.
     public var errorCodes: Set<URLError.Code>
-    /// A predicate for additional errors after which a request is sent again; `nil` for none.
+    /// A predicate for additional errors after which a request is sent again; `nil` if there is
+    /// none.
     public var retriesError: (@Sendable (any Error) -> Bool)?
-    /// A Boolean value that indicates whether non-idempotent requests are sent again.
+    /// Whether non-idempotent requests are sent again.
     public var retriesAnyMethod: Bool
-    /// The limit for the retries of all requests that share it, or `nil` for no such limit.
+    /// The limit for the retries of all requests that share it; `nil` if there is none.
     public var retryBudget: Budget?
 
-    /// Returns the numbers for the jitter; `nil` for those of the service's clock.
+    /// A closure that returns the numbers for the jitter; `nil` to use the service's clock.
     private let random: (@Sendable () -> Double)?
-    /// The clock for pauses and the dates of `Retry-After`; `nil` for that of the service.
+    /// The clock for pauses and the dates of `Retry-After`; `nil` to use the service's clock.
     package var timekeeper: (any Timekeeper)?
 
     /// The status codes of transient failures: 408, 425, 429, 500, 502, 503 and 504.
     public static let defaultStatuses = TransientFailure.statuses
 
-    /// Failed and lost connections, timeouts, failed DNS lookups and invalid responses.
+    /// Failed and lost connections, a missing network, timeouts, failed DNS lookups and invalid
+    /// responses.
     public static let defaultErrorCodes = TransientFailure.errorCodes
 
-    /// Creates a policy.
+    /// Creates a policy with the given limits and predicates.
     ///
     /// - Parameters:
     ///   - maximumAttempts: The maximum number of attempts, including the first. Defaults to 3.
-    ///   - baseDelay: The pause before the first retry, before jitter; it doubles with each retry.
-    ///     Defaults to 0.5 seconds.
+    ///   - baseDelay: The pause before the first retry, before jitter. The pause doubles with each
+    ///     retry. Defaults to 0.5 seconds.
     ///   - maximumDelay: The maximum pause; a `Retry-After` of the server may be longer. Defaults
     ///     to 20 seconds.
     ///   - budget: The maximum duration from the start of the first attempt to the start of the
-    ///     last one. A pause that would exceed it, or the deadline of the request, prevents a
-    ///     retry. Defaults to 60 seconds.
+    ///     last one. A pause that would exceed this duration or the deadline of the request
+    ///     prevents a retry. Defaults to 60 seconds.
     ///   - statuses: The status codes after which a request is sent again. Defaults to
     ///     ``defaultStatuses``.
     ///   - retriesResponse: A predicate for additional responses after which a request is sent
-    ///     again. Called in the background. Defaults to `nil`, no such predicate.
+    ///     again. It is called in the background. Defaults to `nil`: no such predicate.
     ///   - errorCodes: The transport errors after which a request is sent again. Defaults to
     ///     ``defaultErrorCodes``.
-    ///   - retriesError: A predicate for additional errors after which a request is sent again.
-    ///     Called in the background. Defaults to `nil`, no such predicate.
+    ///   - retriesError: A predicate for additional errors after which a request is sent again. It
+    ///     is called in the background. Defaults to `nil`: no such predicate.
     ///   - retriesAnyMethod: Whether requests with a method that is not idempotent are sent again.
     ///     Defaults to `false`.
-    ///   - retryBudget: The limit for the retries of all requests that share it. Defaults to `nil`,
+    ///   - retryBudget: The limit for the retries of all requests that share it. Defaults to `nil`:
     ///     no such limit.
-    ///   - random: Returns a number from 0 to 1 for the jitter. Defaults to `nil`: the generator of
-    ///     the system, or of the service's test clock.
+    ///   - random: A closure that returns a number from 0 to 1 for the jitter. Defaults to `nil`:
+    ///     the generator of the system, or of the service's test clock, is used.
     public init(
         maximumAttempts: Int = 3,
         baseDelay: Duration = .milliseconds(500),
@@ -177,10 +183,10 @@ public struct RetryPolicy: Interceptor {
 
         /// The number of the last attempt.
         private(set) var number = 1
-        /// The instant of the first attempt.
+        /// The instant at which the first attempt began.
         let start: UInt64
-        /// A Boolean value that indicates whether the next request is a further attempt, although
-        /// an interceptor before the policy sends it.
+        /// Whether the next request is a further attempt, although an interceptor before the policy
+        /// sends it.
         var isContinued = false
 
         init(start: UInt64) { self.start = start }
@@ -192,7 +198,7 @@ public struct RetryPolicy: Interceptor {
         }
     }
 
-    /// The duration from the start within which a retry has to start.
+    /// The duration from the start of the first attempt within which a retry must start.
     private struct Limit {
         var duration: Duration
         /// The deadline of the request, if it is the limit.
@@ -202,7 +208,7 @@ public struct RetryPolicy: Interceptor {
 
         init(_ duration: Duration, _ request: Request, _ result: Result<Response, any Error>, attempts: Int) {
             self.duration = duration
-            // With an attempt timeout, each attempt may take its full time.
+            // If there is an attempt timeout, each attempt may take its full time.
             guard case .failure(let error as URLError) = result, error.code == .timedOut,
                 request.options.attemptTimeout == nil, let timeout = request.options.timeout
             else { return }
@@ -211,8 +217,8 @@ public struct RetryPolicy: Interceptor {
             reserve = timeout
         }
 
-        /// Returns the limit, or a deadline that is earlier: a pause up to the deadline would
-        /// replace the result with its error.
+        /// Returns the limit, or the deadline if it is earlier. A pause that lasts until the
+        /// deadline would replace the result with the error of the deadline.
         func ending(in rest: Duration, _ deadline: Duration, after spent: Duration) -> Limit {
             guard spent + rest < duration else { return self }
             var limit = self
@@ -279,12 +285,12 @@ public struct RetryPolicy: Interceptor {
 }
 
 extension Next {
-    /// The number of attempts of the exchange so far; 0 for a request that can be sent twice.
+    /// Returns the number of attempts of the exchange so far; 0 for an idempotent request.
     fileprivate func sentAttempts(of request: Request) -> Int {
         request.method.isIdempotent ? 0 : task.log.attempts
     }
 
-    /// Returns whether a request is not idempotent, and each of its attempts failed before a byte
+    /// Returns whether a request is not idempotent, and each of its attempts failed before any byte
     /// of it was sent.
     ///
     /// - Parameter count: The number of earlier attempts of the exchange.
@@ -299,10 +305,11 @@ extension Next {
         return attempts
     }
 
-    /// Sends a request again with other credentials. A retry policy that follows continues to count
-    /// its attempts.
+    /// Sends a request again with other credentials. A retry policy that follows in the list
+    /// continues to count its attempts.
     ///
-    /// A limiter's refusal is the result, because the earlier status 401 would hide it.
+    /// If a limiter refuses the request, that refusal is the result, because the earlier status 401
+    /// would hide the refusal.
     ///
     /// - Returns: The result; `nil` if the session was closed before the request was sent.
     func again(withCredentials request: Request) async -> Result<Response, any Error>? {
@@ -337,7 +344,7 @@ extension RetryPolicy: ContinuationPolicy {
 }
 
 extension SessionTask {
-    /// Waits before a request, and records it.
+    /// Waits for a duration before a request, and records the wait.
     ///
     /// - Parameter timer: The clock that measures the pause; `nil` for that of the exchange.
     /// - Throws: `CancellationError`.
@@ -355,7 +362,8 @@ extension Interceptor where Self == RetryPolicy {
     /// ```swift
     /// service.interceptors = [.retry { $0.status == 403 && $0.header(.retryAfter) != nil }]
     /// ```
-    /// The parameters and their defaults are those of the initializer of ``RetryPolicy``.
+    /// The parameters and their defaults are those of the initializer of ``RetryPolicy``, without
+    /// `random`.
     public static func retry(
         maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), maximumDelay: Duration = .seconds(20),
         budget: Duration = .seconds(60), statuses: Set<Int> = RetryPolicy.defaultStatuses,
@@ -381,8 +389,8 @@ extension RetryPolicy {
     /// service.interceptors = [RetryPolicy(retryBudget: budget)]
     /// ```
     /// The bucket starts with ``capacity`` tokens. A retry takes one token, and a first attempt
-    /// adds ``ratio`` of one. With less than one token, the request is not sent again and no pause
-    /// starts: the last response or error is the result.
+    /// adds the fraction ``ratio`` of a token. If the bucket contains less than one token, the
+    /// request is not sent again, and the last response or error becomes the result immediately.
     ///
     /// All members may be used from any thread.
     public final class Budget: Sendable {
@@ -393,12 +401,12 @@ extension RetryPolicy {
 
         private let tokens: Mutex<Double>
 
-        /// Creates a full budget.
+        /// Creates a budget whose bucket is full.
         ///
         /// - Parameters:
-        ///   - capacity: The maximum number of tokens, and so of retries in a burst; from 0 to
-        ///     1,000,000. Defaults to 100.
-        ///   - ratio: The long-term number of retries per request; from 0 to 1, and 0 for NaN.
+        ///   - capacity: The maximum number of tokens, and therefore of retries in a burst, from 0
+        ///     to 1,000,000. Defaults to 100.
+        ///   - ratio: The long-term number of retries per request, from 0 to 1. NaN counts as 0.
         ///     Defaults to 0.2.
         public init(capacity: Int = 100, ratio: Double = 0.2) {
             self.capacity = min(max(capacity, 0), 1_000_000)

@@ -4,8 +4,8 @@ extension Interceptor where Self == ClosureInterceptor {
     /// Each exchange has a random trace identifier and is marked as sampled. Each attempt,
     /// including retries and redirects, has a new span identifier, regardless of the order of the
     /// interceptors. A redirect to another origin removes the field for the rest of the chain. If
-    /// the request already has a valid `traceparent`, its trace identifier and flags are used.
-    /// Otherwise, a `tracestate` of the request is removed.
+    /// the request already has a valid `traceparent`, the trace identifier and the flags of that
+    /// field are used. Otherwise, a `tracestate` of the request is removed.
     public static func traceContext() -> ClosureInterceptor {
         ClosureInterceptor { request, next in
             var request = request
@@ -30,9 +30,10 @@ struct TraceParent: Sendable, Equatable {
         flags = "01"
     }
 
-    /// Creates the trace of a field value; `nil` if the value is invalid.
+    /// Creates a trace from a field value; `nil` if the value is invalid.
     ///
-    /// Later versions may append parts (section 3.2.4). Flags that are not defined are cleared.
+    /// Later versions of the format may append parts (section 3.2.4). Flags that are not defined
+    /// are cleared.
     init?(_ value: String) {
         var parts = value.split(separator: "-", maxSplits: 4, omittingEmptySubsequences: false)[...]
         guard let version = parts.popFirst(), let traceID = parts.popFirst(), let spanID = parts.popFirst(),

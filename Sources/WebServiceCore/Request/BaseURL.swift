@@ -2,7 +2,8 @@ import Foundation
 
 /// An http or https URL, validated, normalized and split into the parts needed for joining.
 ///
-/// Concatenation never extends the host, because ``origin`` is always followed by `/` or `?`.
+/// Appending a path or a query never extends the host, because ``origin`` is always followed by `/`
+/// or `?`.
 final class BaseURL: Sendable {
     /// The scheme, host and port in lower case, such as `https://api.example.com:8443`.
     ///
@@ -12,7 +13,7 @@ final class BaseURL: Sendable {
     /// The normalized path, including trailing slashes. It is empty or begins with a slash.
     let path: String
 
-    /// ``origin`` and ``path`` without trailing slashes: the prefix of every joined URL.
+    /// The prefix of every joined URL: ``origin`` and ``path``, without trailing slashes.
     let prefix: String
 
     /// The query without its question mark; `nil` if there is none.
@@ -82,7 +83,7 @@ final class BaseURL: Sendable {
         if isAmbiguousNumber(host) { throw WebServiceError(.invalidURL, "the host \(ambiguousNumber)") }
         guard let port, !port.isEmpty else { return host }
         guard port.count <= 5, let number = ASCII.number(port), (1...65535).contains(number) else {
-            throw WebServiceError(.invalidURL, "the port is not a number from 1 to 65535; correct it")
+            throw WebServiceError(.invalidURL, "the port is not a number from 1 to 65535; correct the port")
         }
         return "\(host):\(number)"
     }
@@ -95,7 +96,7 @@ final class BaseURL: Sendable {
             return (authority[..<colon], authority[(colon + 1)...])
         }
         guard let close = authority.firstIndex(of: UInt8(ascii: "]")) else {
-            throw WebServiceError(.invalidURL, "the IPv6 host has no closing bracket; add it")
+            throw WebServiceError(.invalidURL, "the IPv6 host has no closing bracket; add ']' after the address")
         }
         let behind = authority[(close + 1)...]
         guard behind.isEmpty || behind.first == UInt8(ascii: ":") else {
@@ -109,7 +110,7 @@ final class BaseURL: Sendable {
     /// The host is in lower case, an international name in its ASCII form, and an IPv6 address in
     /// its canonical form.
     private static func asciiHost(_ host: ArraySlice<UInt8>) throws(WebServiceError) -> String {
-        guard !host.isEmpty else { throw WebServiceError(.invalidURL, "the URL has no host; add one after '//'") }
+        guard !host.isEmpty else { throw WebServiceError(.invalidURL, "the URL has no host; add a host after '//'") }
         if host.first == UInt8(ascii: "[") {
             guard let address = canonicalIPv6(host.dropFirst().dropLast()) else {
                 throw WebServiceError(
@@ -152,8 +153,8 @@ extension BaseURL {
 
     /// Returns whether parsers disagree on the host in the authority of a URL.
     ///
-    /// Some parsers read `127.1` and `0x7f000001` as addresses (WHATWG URL, section 3.5), others as
-    /// names. Returns `false` for a malformed authority.
+    /// Some parsers read `127.1` and `0x7f000001` as addresses (WHATWG URL, section 3.5), and
+    /// others read them as names. Returns `false` for a malformed authority.
     static func hasAmbiguousHost(_ authority: ArraySlice<UInt8>) -> Bool {
         let host = try? asciiHost(splitPort(of: authority).host)  // a malformed authority is reported elsewhere
         return host.map(isAmbiguousNumber) ?? false
@@ -167,6 +168,9 @@ extension BaseURL {
     /// Returns whether the last label of a lower-case host is a number (WHATWG URL, section 3.5).
     static func endsInNumber(_ host: String) -> Bool {
         let dot = UInt8(ascii: ".")
+        // Most hosts are names, whose last letter is none of these.
+        guard let last = host.utf8.last, ASCII.hexValue(last) != nil || last == dot || last == UInt8(ascii: "x")
+        else { return false }
         let label = Array(host.utf8.reversed().drop { $0 == dot }.prefix { $0 != dot }.reversed())
         if label.starts(with: "0x".utf8) { return label.dropFirst(2).allSatisfy { ASCII.hexValue($0) != nil } }
         return !label.isEmpty && label.allSatisfy(ASCII.isDigit)
@@ -215,7 +219,7 @@ struct Reference {
         fragment = end < text.endIndex ? text[(end + 1)...] : nil
     }
 
-    /// Writes the query, with illegal bytes percent-encoded, after the separator.
+    /// Writes the separator and the query, in which illegal bytes are percent-encoded.
     ///
     /// - Returns: `true` if there is a query.
     func writeQuery(into writer: inout ByteWriter, behind separator: UInt8?) -> Bool {

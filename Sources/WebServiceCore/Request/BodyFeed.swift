@@ -13,7 +13,7 @@ package final class BodyFeed: Sendable {
         var readCount: Int64 = 0
         /// The result of the sequence; `nil` before its end.
         var end: Result<Void, any Error>?
-        /// A Boolean value that indicates whether the reader is notified of the next bytes.
+        /// Whether the reader must be notified when the next bytes are available.
         var isAwaited = false
         var isCancelled = false
         /// The sequence, while it waits for space in the buffer.
@@ -36,13 +36,12 @@ package final class BodyFeed: Sendable {
     /// The number of unread bytes at which the sequence is suspended.
     private static let limit = 128 << 10
 
-    /// The body.
     package let body: StreamedBody
     private let state = Mutex(State())
     private let onMore: @Sendable () -> Void
 
-    /// - Parameter onMore: A closure that is called once after each ``read(into:)`` that returned
-    ///   `nil`, on any thread.
+    /// - Parameter onMore: A closure that is called once after each ``read(into:)`` that returns
+    ///   `nil`, on any thread, unless the feed was already cancelled.
     package init(_ body: StreamedBody, onMore: @escaping @Sendable () -> Void) {
         self.body = body
         self.onMore = onMore
@@ -78,7 +77,8 @@ package final class BodyFeed: Sendable {
     /// The last byte of a body of known length is returned only after the sequence has ended, so
     /// that a body that is too long is never sent as a complete one.
     ///
-    /// - Returns: The number of bytes; 0 at the end, and `nil` if there are none yet.
+    /// - Returns: The number of bytes; 0 at the end, and `nil` if there are none yet or the feed
+    ///   was cancelled.
     /// - Throws: The error of the sequence.
     package func read(into room: UnsafeMutableRawBufferPointer) throws -> Int? {
         let (count, producer) = try state.withLock { state in
@@ -128,7 +128,7 @@ package final class BodyFeed: Sendable {
         try Task.checkCancellation()
     }
 
-    /// Cancels the sequence and releases the bytes. The reader is notified if it waits.
+    /// Cancels the sequence and releases the bytes. If the reader is waiting, it is notified.
     package func cancel() {
         let (task, producer, released, wakes) = state.withLock { state in
             let released = (state.chunks, state.first)

@@ -1,8 +1,8 @@
 import Foundation
 
 /// An object that reads a ``BodySource`` from beginning to end, and again if the body must be
-/// resent. At most one file is open at a time; it is closed at the latest when the reader is
-/// deallocated.
+/// resent. At most one file is open at a time. The file is closed when the reader is deallocated,
+/// if not earlier.
 package final class BodyReader {
     package let source: BodySource
     /// The offset of the next byte to read.
@@ -21,7 +21,7 @@ package final class BodyReader {
     ///
     /// - Returns: The number of bytes read; 0 at the end or if the buffer is empty.
     /// - Throws: ``WebServiceError/Code/encoding`` for a file that cannot be read or has changed
-    ///   since the request was encoded. No byte read after such a change is returned.
+    ///   since the request was encoded. Bytes that are read after such a change are not returned.
     package func read(into room: UnsafeMutableRawBufferPointer) throws(WebServiceError) -> Int {
         guard let start = room.baseAddress else { return 0 }
         var filled = 0
@@ -116,8 +116,8 @@ private final class OpenFile {
 extension BodySource.File {
     /// Creates the description of a file that is to be sent.
     ///
-    /// - Throws: ``WebServiceError/Code/encoding`` if the file cannot be opened or is not a regular
-    ///   file.
+    /// - Throws: ``WebServiceError/Code/encoding`` if the URL is not a file URL, or the file cannot
+    ///   be opened or is not a regular file.
     init(_ url: URL, owner: String) throws(WebServiceError) {
         let path = url.path
         guard url.isFileURL, path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
@@ -133,8 +133,8 @@ extension BodySource.File {
         } catch {
             throw Self.unreadable(owner, path, error)
         }
-        // A file that the system generates while it is read, as in `/proc`, is reported as a
-        // regular file of size 0.
+        // Files that the system generates while they are read, such as those in `/proc`, are
+        // reported as regular files of size 0.
         guard status.isRegular, unannounced.isEmpty else {
             let kind = status.isFolder ? "a folder" : "not a regular file"
             throw WebServiceError(

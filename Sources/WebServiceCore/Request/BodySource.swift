@@ -2,7 +2,7 @@ package import Foundation
 
 /// A body as a sequence of bytes in memory and files, with its total size.
 ///
-/// A ``BodyReader`` reads it.
+/// A ``BodyReader`` reads the bytes.
 package struct BodySource: Sendable {
     package enum Piece: Sendable {
         case bytes(Data)
@@ -19,7 +19,7 @@ package struct BodySource: Sendable {
     /// A regular file, with the status it had when the request was encoded.
     package struct File: Sendable {
         package let path: String
-        /// The name of the owner of the file in error messages.
+        /// What the file belongs to, for error messages, such as "the body".
         let owner: String
         let status: FileStatus
     }

@@ -1,8 +1,8 @@
 import Foundation
 
-/// A body with files or a streamed body, in a form that a `URLRequest` can carry. The library
-/// extracts ``body``. Any other code that opens the stream reads the files each time, and receives
-/// an error for a streamed body.
+/// An input stream through which a `URLRequest` carries a body with files or a streamed body. The
+/// library extracts ``body`` from the stream. Other code can open the stream as well. Such code
+/// reads the files each time, or receives an error if the body is streamed.
 final class BodyStream: InputStream {
     let body: Request.Body
     /// The bytes; `nil` for a streamed body.

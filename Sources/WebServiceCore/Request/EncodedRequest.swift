@@ -13,13 +13,14 @@ public final class EncodedRequest: URLRequestEncodable {
     public let source: Request
     /// The absolute URL. Every byte is valid according to RFC 3986.
     public let url: String
-    /// The checked fields in order, with trimmed values, excluding those that frame the request.
+    /// The validated header fields, in order and with trimmed values, without the fields that frame
+    /// the request.
     public let headers: Headers
-    /// The body in memory; `nil` if there is none or if it is read while it is sent.
+    /// The body in memory; `nil` if there is none or if the body is read while the request is sent.
     public let body: Data?
-    /// The body that is read while it is sent, because it contains files; otherwise `nil`.
+    /// The body that is read while the request is sent, because it contains files; otherwise `nil`.
     package let bodySource: BodySource?
-    /// The body that a sequence produces while it is sent; otherwise `nil`.
+    /// The body that a sequence produces while the request is sent; otherwise `nil`.
     package let stream: StreamedBody?
     /// The media type of the body if the header fields do not specify it.
     public let contentType: String?
@@ -41,15 +42,16 @@ public final class EncodedRequest: URLRequestEncodable {
     public var method: Request.Method { source.method }
     /// The idle timeout: the longest wait for the next bytes.
     ///
-    /// The maximum is 1e9 seconds (30 years): Foundation on Linux traps on values that exceed its
-    /// integers.
+    /// The maximum is 1e9 seconds (about 30 years), because Foundation on Linux traps on values
+    /// that do not fit into its integers.
     package var timeout: Duration { min(source.options.idleTimeout, .seconds(1_000_000_000)) }
     /// The maximum size of the response body in bytes.
     package var maximumResponseBytes: Int { source.options.bodyMaximum }
 
     /// Encodes any request, for a session that does not need a `URLRequest`.
     ///
-    /// The limits of a ``Request`` are preserved. A `URLRequest` has none.
+    /// The limits of a ``Request`` are preserved, whereas the only limit of a `URLRequest` is its
+    /// timeout.
     package static func encoding(_ encodable: any URLRequestEncodable) throws -> EncodedRequest {
         if let encoded = encodable as? EncodedRequest { return encoded }
         if let request = encodable as? Request { return try request.encode() }
@@ -62,7 +64,7 @@ public final class EncodedRequest: URLRequestEncodable {
     /// The length of the body in bytes; `nil` if it is unknown.
     package var bodyLength: Int64? { hasBodyStream ? nil : stream.map(\.length) ?? Int64(bodyCount) }
 
-    /// A Boolean value that indicates whether the body is a Foundation input stream.
+    /// Whether the body is a Foundation input stream.
     package var hasBodyStream: Bool { source.template?.httpBodyStream != nil }
 
     /// Returns a copy with one more header field, whose value must be valid.
@@ -79,8 +81,8 @@ public final class EncodedRequest: URLRequestEncodable {
         EncodedRequest(source, url: url, headers: headers, body: body, contentType: contentType)
     }
 
-    /// A description that is safe to log: the method and the URL without its query and path
-    /// parameters.
+    /// A description that is safe to log: the method, and the URL without its query and without
+    /// parameters of path segments such as `;jsessionid=…`.
     package var summary: String { "\(method) \(url.withoutParameters)" }
 
     /// The substitute for a request that cannot be encoded. No session supports its scheme.
@@ -89,9 +91,9 @@ public final class EncodedRequest: URLRequestEncodable {
     /// The request as a Foundation value, created on each access.
     public var urlRequestValue: URLRequest {
         guard let url = URL(string: url, encodingInvalidCharacters: false) else { return Self.unsendable }
-        // The setters of `URLRequest` are slow on Linux: properties that already have the right
-        // value are not set, and assigning all header fields together costs a tenth of setting each
-        // one.
+        // The setters of `URLRequest` are slow on Linux, so properties that already have the right
+        // value are not set. Assigning all header fields together takes a tenth of the time of
+        // setting each one.
         let template = source.template
         var request =
             template
@@ -127,7 +129,7 @@ public final class EncodedRequest: URLRequestEncodable {
 }
 
 extension EncodedRequest: RedactedReflectable {
-    /// A description that is safe to log: the method and the URL without its query and path
-    /// parameters.
+    /// A description that is safe to log: the method, and the URL without its query and without
+    /// parameters of path segments such as `;jsessionid=…`.
     public var description: String { summary }
 }

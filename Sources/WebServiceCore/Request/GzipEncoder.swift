@@ -1,11 +1,12 @@
 package import Foundation
 
-/// An encoder of gzip (RFC 1952) that uses the system's zlib. It is confined to one task.
+/// An encoder of gzip (RFC 1952) that uses the system's zlib. Only one task may use an encoder.
 package final class GzipEncoder {
     private let zlib: Zlib
     private let stream: UnsafeMutablePointer<Zlib.Stream>
 
-    /// A window size of 15 bits. It selects a zlib header (RFC 1950); with 16 added, a gzip header.
+    /// A window size of 15 bits selects the zlib format (RFC 1950). Adding 16 selects the gzip
+    /// format.
     private static let zlib: CInt = 15
     private static let gzip: CInt = 15 + 16
     private static let deflated: CInt = 8
@@ -15,8 +16,7 @@ package final class GzipEncoder {
     /// zlib returns 0 on success, 1 at the end, and -5 if there is nothing to do.
     private static let nothingToDo: CInt = -5
 
-    /// - Parameter isDeflate: A Boolean value that indicates whether the format is that of the
-    ///   content coding `deflate`.
+    /// - Parameter isDeflate: Whether the format is that of the content coding `deflate`.
     /// - Throws: ``WebServiceError/Code/encoding`` if zlib is missing or cannot allocate memory.
     package init(_ zlib: Zlib? = .system, isDeflate: Bool = false) throws(WebServiceError) {
         guard let zlib else {
@@ -44,7 +44,7 @@ package final class GzipEncoder {
         stream.deallocate()
     }
 
-    /// Returns the encoded bytes of a chunk, which the receiver can decode without further bytes.
+    /// Returns the encoded bytes of a chunk. The receiver can decode them without further bytes.
     func encode(_ chunk: Data) throws(WebServiceError) -> Data {
         try run(chunk, Self.synchronize)
     }

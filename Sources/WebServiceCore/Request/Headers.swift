@@ -8,17 +8,17 @@ import Foundation
 /// request.headers.add("no-cache", for: .cacheControl)
 /// ```
 /// Names are compared without regard to ASCII case. Names and values are not validated here:
-/// ``Request/urlRequest()`` checks the bytes of each and throws
-/// ``WebServiceError/Code/invalidHeader`` for an invalid one.
+/// ``Request/urlRequest()`` checks each name and value and throws
+/// ``WebServiceError/Code/invalidHeader`` if one is invalid.
 public struct Headers: Sendable, Hashable {
     /// A header field: a name and a value.
     public struct Field: Sendable, Hashable {
         /// The name as given. Names that differ only in ASCII case identify the same field.
         public var name: String
-        /// The value.
+        /// The value of the field, as it is sent.
         public var value: String
 
-        /// Creates a field.
+        /// Creates a field with a name and a value.
         public init(name: String, value: String) {
             self.name = name
             self.value = value
@@ -71,12 +71,12 @@ public struct Headers: Sendable, Hashable {
         set { self[name.rawValue] = newValue }
     }
 
-    /// Appends a field, even if there is one with the same name.
+    /// Appends a field, even if there already is a field with the same name.
     public mutating func add(_ value: String, for name: Name) {
         fields.append(Field(name: name.rawValue, value: value))
     }
 
-    /// Returns these fields, followed by those of `others` whose names are not among them.
+    /// Returns these fields, followed by the fields of `others` that have other names.
     package func adding(_ others: Headers) -> Headers {
         guard !isEmpty else { return others }
         let names = Set(fields.lazy.map { Name($0.name) })
@@ -106,7 +106,7 @@ public struct Headers: Sendable, Hashable {
     /// Returns the fields with one value per name, as Foundation requires.
     ///
     /// Each name is spelled as in its first field. Repeated fields are joined with a comma (RFC
-    /// 9110, section 5.3), `Cookie` with a semicolon (RFC 6265, section 5.4).
+    /// 9110, section 5.3), and `Cookie` fields with a semicolon (RFC 6265, section 5.4).
     package func combined() -> [String: String] {
         var names = Set<Name>(minimumCapacity: fields.count)
         var combined = [String: String](minimumCapacity: fields.count)
@@ -121,7 +121,7 @@ public struct Headers: Sendable, Hashable {
         return combined
     }
 
-    /// A Boolean value that indicates whether there are no fields.
+    /// Whether there are no fields.
     public var isEmpty: Bool { fields.isEmpty }
 }
 
@@ -162,31 +162,31 @@ extension Headers {
             rawValue = value
         }
 
-        /// `Accept`
+        /// The header field `Accept`.
         public static let accept = Name("Accept")
-        /// `Accept-Language`
+        /// The header field `Accept-Language`.
         public static let acceptLanguage = Name("Accept-Language")
-        /// `Authorization`
+        /// The header field `Authorization`.
         public static let authorization = Name("Authorization")
-        /// `Cache-Control`
+        /// The header field `Cache-Control`.
         public static let cacheControl = Name("Cache-Control")
-        /// `Content-Length`, which only the transport may set on a request.
+        /// The header field `Content-Length`, which only the transport may set on a request.
         public static let contentLength = Name("Content-Length")
-        /// `Content-Type`
+        /// The header field `Content-Type`.
         public static let contentType = Name("Content-Type")
-        /// `Cookie`
+        /// The header field `Cookie`.
         public static let cookie = Name("Cookie")
-        /// `ETag`
+        /// The header field `ETag`.
         public static let eTag = Name("ETag")
-        /// `If-None-Match`
+        /// The header field `If-None-Match`.
         public static let ifNoneMatch = Name("If-None-Match")
-        /// `Location`
+        /// The header field `Location`.
         public static let location = Name("Location")
-        /// `Retry-After`
+        /// The header field `Retry-After`.
         public static let retryAfter = Name("Retry-After")
-        /// `Set-Cookie`
+        /// The header field `Set-Cookie`.
         public static let setCookie = Name("Set-Cookie")
-        /// `User-Agent`
+        /// The header field `User-Agent`.
         public static let userAgent = Name("User-Agent")
     }
 }
@@ -241,10 +241,10 @@ extension Headers {
     /// Accept-Language: de-DE, en-GB;q=0.9
     /// ```
     /// ``FoundationSession/defaultConfiguration`` and `CurlSession` add each of these fields to
-    /// every request that does not set the field itself. Name, version, identifier and build are
-    /// those of the main bundle; without one, the name is that of the process, and the other parts
-    /// are omitted. Each character that the field does not allow is sent as `-`. There are at most
-    /// six languages.
+    /// every request that does not set the field itself. The name, version, identifier and build
+    /// are those of the main bundle. If the bundle does not specify them, the name is that of the
+    /// process, and the other three are omitted. Each character that is not allowed in the field is
+    /// sent as `-`. `Accept-Language` contains at most six languages.
     ///
     /// The values are computed once per process.
     public static let program = Headers(

@@ -13,8 +13,8 @@ extension Request {
         case path(String, Parameters?, below: BaseURL?)
         indirect case invalid(WebServiceError)
 
-        /// The path and its base if the URL can be composed by copying them, without processing
-        /// any part; otherwise `nil`.
+        /// The path and its base if the URL can be composed by copying both without changes;
+        /// otherwise `nil`.
         private var plainParts: (path: String, base: BaseURL)? {
             guard case .path(let path, nil, below: let base?) = self, base.query == nil, PathJoin.isPlain(path) else {
                 return nil
@@ -22,7 +22,7 @@ extension Request {
             return (path, base)
         }
 
-        /// A Boolean value that indicates whether ``plainText`` is not `nil`.
+        /// Whether ``plainText`` is not `nil`.
         var isPlain: Bool { plainParts != nil }
 
         /// The whole URL if it can be composed by copying; otherwise `nil`.
@@ -113,15 +113,15 @@ struct PathJoin {
 
     /// - Parameters:
     ///   - values: The values of the placeholders `{name}` in the path.
-    ///   - isAbsolute: A Boolean value that indicates whether the path is part of an absolute URL,
-    ///     where repeated leading slashes are significant.
+    ///   - isAbsolute: Whether the path is part of an absolute URL, where repeated leading slashes
+    ///     are significant.
     init(_ path: ArraySlice<UInt8>, values: Parameters?, isAbsolute: Bool = false) {
         self.path = path
         self.values = values
         self.isAbsolute = isAbsolute
     }
 
-    /// Writes the joined path.
+    /// Writes the path joined to a base path.
     ///
     /// An empty path leaves the base unchanged. Any other path is joined with exactly one slash.
     func write(below base: String, into writer: inout ByteWriter) throws(WebServiceError) {
@@ -186,7 +186,7 @@ struct PathJoin {
                 if isLast { result.append("") }
             case .hidden:
                 throw WebServiceError(
-                    .invalidURL, "a path segment contains '..' next to an encoded slash or backslash; remove it")
+                    .invalidURL, "a path segment contains '..' next to an encoded slash or backslash; remove '..'")
             }
         }
         try checkUsed(used)
@@ -261,7 +261,7 @@ struct PathJoin {
                     .invalidURL, "the path has no placeholder {\(name)}; add it to the path or remove the value")
             }
             guard given.insert(name).inserted else {
-                throw WebServiceError(.invalidURL, "the path placeholder {\(name)} has two values; remove one")
+                throw WebServiceError(.invalidURL, "the path placeholder {\(name)} has two values; remove one of them")
             }
         }
     }

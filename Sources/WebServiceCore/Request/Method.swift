@@ -46,7 +46,7 @@ extension Request {
         /// Requests the communication options of the resource.
         public static let OPTIONS = Method(trusted: "OPTIONS")
 
-        /// A Boolean value that indicates whether ``Request/parameters`` are encoded in the URL.
+        /// Whether ``Request/parameters`` are encoded in the URL.
         ///
         /// Otherwise, ``Request/parameterEncoding`` determines their location.
         public var encodesParametersInURL: Bool {
@@ -56,9 +56,10 @@ extension Request {
             }
         }
 
-        /// A Boolean value that indicates whether a request with this method must not have a body.
+        /// Whether a request with this method must not have a body.
         ///
-        /// Such a body has no meaning (RFC 9110, section 9.3.1).
+        /// A body has no defined meaning for GET and HEAD, and is forbidden for TRACE (RFC 9110,
+        /// sections 9.3.1, 9.3.2 and 9.3.8).
         package var forbidsBody: Bool {
             switch rawValue {
             case "GET", "HEAD", "TRACE": true
@@ -69,8 +70,8 @@ extension Request {
 }
 
 extension Request.Method {
-    /// A Boolean value that indicates whether repeating a request has the same effect as sending it
-    /// once (RFC 9110, section 9.2.2).
+    /// Whether repeating a request has the same effect as sending it once (RFC 9110, section
+    /// 9.2.2).
     package var isIdempotent: Bool {
         switch rawValue {
         case "PUT", "DELETE": true
@@ -78,7 +79,7 @@ extension Request.Method {
         }
     }
 
-    /// A Boolean value that indicates whether a request only reads (RFC 9110, section 9.2.1).
+    /// Whether a request only reads (RFC 9110, section 9.2.1).
     package var isSafe: Bool {
         switch rawValue {
         case "GET", "HEAD", "QUERY", "OPTIONS", "TRACE": true

@@ -6,8 +6,8 @@ extension MultipartFormData {
         case stream(StreamedBody, owner: String)
     }
 
-    /// Validates the form, reads the status of its files and returns the assembled body: a stream
-    /// if a part is a sequence.
+    /// Validates the form, reads the status of its files and returns the assembled body, which is a
+    /// stream if a part is a sequence.
     func encoded() throws(WebServiceError) -> (source: BodySource?, stream: StreamedBody?) {
         let segments = try segments()
         if segments.count == 1, case .source(let source)? = segments.first { return (source, nil) }

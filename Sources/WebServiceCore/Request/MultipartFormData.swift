@@ -9,27 +9,27 @@ public import Foundation
 /// request.multipart = form
 /// ```
 /// Parts are sent in the order in which they were appended; repeated names are preserved. Names and
-/// file names are sent in UTF-8, with `"`, CR and LF written as `%22`, `%0D` and `%0A` and nothing
-/// else escaped (HTML, multipart/form-data encoding algorithm); there is no `filename*`. Contents
-/// are sent unchanged, byte for byte. Line breaks are not normalized, including those in names,
-/// whereas browsers convert them to CR LF.
+/// file names are sent in UTF-8; only `"`, CR and LF are escaped, as `%22`, `%0D` and `%0A` (HTML,
+/// multipart/form-data encoding algorithm). `filename*` is not sent. Contents are sent unchanged,
+/// byte for byte. Line breaks are not normalized, not even in names, whereas browsers convert them
+/// to CR LF.
 ///
 /// The form is validated when the request is encoded. Encoding throws
-/// ``WebServiceError/Code/encoding``, with a message that names the part, for
-/// - a name or a file name that contains NUL,
-/// - a content type that is not `type/subtype` with optional parameters, or a header field with an
-///   invalid name or value,
-/// - a file that is missing, cannot be read, or is not a regular file, such as a folder,
-/// - a ``Request/Body`` that cannot be a part.
+/// ``WebServiceError/Code/encoding``, with a message that names the part, in these cases:
+/// - A name or a file name contains NUL.
+/// - A content type is not `type/subtype` with optional parameters, or a header field has an
+///   invalid name or value or a reserved name.
+/// - A file is missing, cannot be read, or is not a regular file.
+/// - A ``Request/Body`` cannot be a part.
 ///
 /// `CurlSession` reads files in pieces while it sends them and never holds a whole file in memory;
-/// for Foundation, see ``Request/multipart``. The sizes of the files are known in advance, so the
-/// request has an exact `Content-Length`, unless the length of a sequence is unknown. If a file has
-/// changed since the request was encoded, the exchange fails with the same error, and the server
-/// never receives a complete request.
+/// for Foundation, see ``Request/multipart``. Unless the length of a sequence is unknown or the
+/// body is compressed, the request has an exact `Content-Length`, because the sizes of files are
+/// known in advance. If a file has changed since the request was encoded, the exchange fails with
+/// ``WebServiceError/Code/encoding``, and the server never receives a complete request.
 ///
 /// The boundary contains 128 random bits that are generated when the form is created. Copies of the
-/// form share the boundary, so a request that is sent again has the same one.
+/// form share the boundary, so a request that is sent again has the same boundary.
 public struct MultipartFormData: Sendable {
     struct Part: Sendable {
         enum Content: Sendable {
@@ -74,14 +74,14 @@ public struct MultipartFormData: Sendable {
     /// The value of that field must contain the boundary.
     public var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
-    /// Appends text, which is sent in UTF-8.
+    /// Appends text as a part, which is sent in UTF-8.
     ///
     /// The part has no content type, which means plain text (RFC 7578, section 4.4).
     public mutating func append(_ text: String, name: String) {
         parts.append(Part(name: name, content: .bytes(Data(text.utf8))))
     }
 
-    /// Appends bytes.
+    /// Appends bytes as a part.
     ///
     /// - Parameters:
     ///   - data: The content.
@@ -115,8 +115,8 @@ public struct MultipartFormData: Sendable {
             Part(name: name, fileName: fileName, contentType: contentType, headers: headers, content: .file(file)))
     }
 
-    /// Appends a body with its media type: an encoded value, bytes, a file, or a sequence that is
-    /// sent while it produces its bytes.
+    /// Appends a body as a part, with its media type: an encoded value, bytes, a file, or a
+    /// sequence that is sent while it produces its bytes.
     ///
     /// ```swift
     /// form.append(.json(order), name: "order")
@@ -125,8 +125,8 @@ public struct MultipartFormData: Sendable {
     /// A sequence follows the rules of ``Request/Body/stream(length:contentType:_:)``: over
     /// `CurlSession`, at most 128 KiB and one element are buffered. If the sequence fails, or
     /// produces more or fewer bytes than its length, the request fails and the server receives no
-    /// complete request. With a sequence of unknown length, the request is chunked. With one that
-    /// can be iterated only once, the form is not replayable.
+    /// complete request. If the length of a sequence is unknown, the request is chunked. If a
+    /// sequence can be iterated over only once, the form is not replayable.
     ///
     /// - Parameters:
     ///   - body: The content. A form, a ``MultipartFormData`` and a closure that provides a whole

@@ -8,17 +8,17 @@ public import Foundation
 /// Origin("https://API.example.com:443/v1") == Origin("https://api.example.com")  // true
 /// Origin("https://api.example.com") == Origin("https://example.com")  // false
 /// ```
-/// Two origins are equal if all three parts are equal. A missing port is the default port of the
-/// scheme, 80 or 443; names are in lower case, international names in their ASCII form (UTS 46),
-/// and IPv6 addresses in their canonical form (RFC 5952). No other hosts are equal: a host does not
-/// match its subdomains, `example.com.` with a trailing dot differs from `example.com`, and the
-/// IPv6 address `[::ffff:127.0.0.1]` differs from `127.0.0.1`. A host that ends in a number must be
-/// an IPv4 address of four decimal numbers: URLs with the hosts `127.1` and `0x7f000001` have no
-/// origin, because parsers interpret these hosts differently.
+/// Two origins are equal if all three parts are equal. A missing port means the default port of the
+/// scheme, 80 or 443. Names are compared in lower case, international names in their ASCII form
+/// (UTS 46), and IPv6 addresses in their canonical form (RFC 5952). No other hosts are equal: a
+/// host does not match its subdomains, `example.com.` with a trailing dot differs from
+/// `example.com`, and the IPv6 address `[::ffff:127.0.0.1]` differs from `127.0.0.1`. A host that
+/// ends in a number must be an IPv4 address of four decimal numbers: URLs with the hosts `127.1`
+/// and `0x7f000001` have no origin, because parsers interpret these hosts differently.
 public struct Origin: Sendable, Hashable {
-    /// `http` or `https`.
+    /// The scheme, `http` or `https`.
     public let scheme: String
-    /// The host in lower case; an IPv6 address is in brackets and in its canonical form.
+    /// The host in lower case. An IPv6 address is in brackets and in its canonical form.
     public let host: String
     /// The port, from 1 to 65535.
     public let port: Int

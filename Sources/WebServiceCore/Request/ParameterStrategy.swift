@@ -10,9 +10,9 @@ public import Foundation
 /// | `["q": nil]` | omitted | `q=`, `q` |
 /// | `["since": date]` | `since=2026-11-20T08:00:00Z` | seconds or milliseconds, custom |
 ///
-/// An empty array or object produces nothing. Whole numbers are written without a fraction, other
-/// numbers as the shortest string that parses to the same number. Names and values are then
-/// percent-encoded, including brackets and commas.
+/// An empty array or object produces nothing. Integers, and whole numbers up to 2⁵⁴, are written
+/// without a fraction, and other numbers as the shortest string that parses to the same number.
+/// Names and values are then percent-encoded, by default including brackets and commas.
 public struct ParameterStrategy: Sendable {
     /// The format of arrays.
     public var arrays: Arrays
@@ -25,7 +25,7 @@ public struct ParameterStrategy: Sendable {
     /// The format of dates.
     public var dates: Dates
 
-    /// Creates a strategy. Its formats default to those in the table above.
+    /// Creates a strategy. The formats default to those in the table of ``ParameterStrategy``.
     public init(
         arrays: Arrays = .repeated,
         nesting: Nesting = .brackets,
@@ -54,17 +54,17 @@ public struct ParameterStrategy: Sendable {
 
     /// A format of the names of nested values.
     public enum Nesting: Sendable {
-        /// `at[lat]=1`
+        /// Brackets around the nested name: `at[lat]=1`.
         case brackets
-        /// `at.lat=1`
+        /// A dot before the nested name: `at.lat=1`.
         case dots
     }
 
     /// A format of Boolean values.
     public enum Booleans: Sendable {
-        /// `true` and `false`
+        /// The words `true` and `false`.
         case literal
-        /// `1` and `0`
+        /// The digits `1` and `0`.
         case numeric
     }
 
@@ -72,9 +72,9 @@ public struct ParameterStrategy: Sendable {
     public enum Nulls: Sendable {
         /// The parameter is omitted.
         case omitted
-        /// `name=`
+        /// The parameter has an empty value: `name=`.
         case emptyValue
-        /// `name`, without an equals sign
+        /// The parameter consists only of its name, without an equals sign: `name`.
         case nameOnly
     }
 
@@ -116,7 +116,7 @@ public struct ParameterStrategy: Sendable {
 }
 
 extension ParameterStrategy {
-    /// The maximum depth of nested values, which bounds the stack. No real API needs more.
+    /// The maximum depth of nested values, which bounds the recursion.
     static let maximumDepth = 32
 
     /// A query or a form while it is being written.
@@ -199,7 +199,7 @@ extension ParameterStrategy {
             throw WebServiceError(
                 .encoding, "\(subject) is a date that cannot be represented; use a date in the years 1 to 9999")
         case .double(let number) where !number.isFinite:
-            throw WebServiceError(.encoding, "\(subject) is not a finite number; pass a finite one or a string")
+            throw WebServiceError(.encoding, "\(subject) is not a finite number; pass a finite number or a string")
         case .integer, .unsigned, .double, .null: return value.description
         case .array, .object:
             throw WebServiceError(

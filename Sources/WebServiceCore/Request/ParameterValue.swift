@@ -1,22 +1,22 @@
 public import Foundation
 
-/// The value of a parameter of a query, a form or a JSON body.
+/// The value of a parameter in a query, a form or a JSON body.
 ///
-/// ``ParameterConvertible`` converts Swift values to this type. Use it directly in a custom
-/// ``QueryParameterEncoder``, or for a value that mixes types:
+/// ``ParameterConvertible`` converts Swift values to this type. Use `ParameterValue` directly in a
+/// custom ``QueryParameterEncoder``, or for a value that mixes types:
 /// `["tags": [1, "two", nil] as ParameterValue]`.
 public enum ParameterValue: Sendable, Hashable {
     /// The absence of a value; see ``ParameterStrategy/nulls``.
     case null
     /// A Boolean value; see ``ParameterStrategy/booleans``.
     case bool(Bool)
-    /// An integer.
+    /// An integer, sent in decimal.
     case integer(Int64)
     /// An integer too large for `Int64`.
     case unsigned(UInt64)
     /// A floating-point number. NaN and infinity cannot be encoded.
     case double(Double)
-    /// A string.
+    /// A string, percent-encoded in a query or a form.
     case string(String)
     /// A date; see ``ParameterStrategy/dates``.
     case date(Date)
@@ -27,12 +27,13 @@ public enum ParameterValue: Sendable, Hashable {
     /// A value of an unsupported type. Encoding it throws an error that names the type.
     case unsupported(type: String)
 
-    /// Creates a value from a convertible one. An optional that is `nil` becomes ``null``.
+    /// Creates a parameter value from a convertible value. An optional that is `nil` becomes
+    /// ``null``.
     public init(_ value: (any ParameterConvertible)?) {
         self = value?.parameterValue ?? .null
     }
 
-    /// Creates a value from a value of any type, as found in a `[String: Any]`.
+    /// Creates a parameter value from a value of any type, such as an element of a `[String: Any]`.
     ///
     /// A `RawRepresentable` value, such as a case of an enumeration, becomes its raw value. The
     /// keys of a dictionary are sorted, so that equal dictionaries produce the same request.
@@ -102,8 +103,8 @@ public enum ParameterValue: Sendable, Hashable {
 }
 
 extension ParameterValue {
-    /// Creates an integer or a floating-point number if it represents the value exactly, otherwise
-    /// a string of the digits.
+    /// Creates an integer or a floating-point number if one of them represents the value exactly;
+    /// otherwise creates a string of the digits.
     private init(decimal: Decimal) {
         let digits = decimal.description
         if let value = Int64(digits) {
@@ -139,9 +140,9 @@ extension ParameterValue: CustomStringConvertible {
 
     /// Returns the shortest string that parses to the same number.
     ///
-    /// A whole number has no fraction.
+    /// A whole number up to 2⁵⁴ has no fraction. `Double` writes larger ones with an exponent.
     static func text(of number: Double) -> String {
-        if let whole = Int64(exactly: number), whole.magnitude <= 1 << 53 { return String(whole) }
+        if let whole = Int64(exactly: number), whole.magnitude <= 1 << 54 { return String(whole) }
         return String(number)
     }
 }
@@ -170,8 +171,9 @@ extension ParameterValue: ExpressibleByStringLiteral, ExpressibleByIntegerLitera
 /// A type whose values can be parameters.
 ///
 /// Strings, numbers, `Bool`, `Date`, `URL`, `UUID`, and optionals, arrays and dictionaries of these
-/// conform. A custom type conforms by returning its ``parameterValue``; a `RawRepresentable` type
-/// needs only to declare the conformance, and in a `[String: Any]` not even that.
+/// conform. A custom type conforms by returning its ``parameterValue``. A `RawRepresentable` type
+/// only needs to declare the conformance; in a `[String: Any]`, even the declaration is
+/// unnecessary.
 public protocol ParameterConvertible: Sendable {
     /// The parameter value that represents this value.
     var parameterValue: ParameterValue { get }
@@ -213,12 +215,12 @@ extension Parameters: ParameterConvertible {
 }
 
 extension String: ParameterConvertible {
-    /// The string.
+    /// The string as a value of a parameter.
     public var parameterValue: ParameterValue { .string(self) }
 }
 
 extension Substring: ParameterConvertible {
-    /// The string.
+    /// The characters as a string.
     public var parameterValue: ParameterValue { .string(String(self)) }
 }
 
@@ -228,7 +230,7 @@ extension Bool: ParameterConvertible {
 }
 
 extension Double: ParameterConvertible {
-    /// The number.
+    /// The number as a value of a parameter.
     public var parameterValue: ParameterValue { .double(self) }
 }
 
@@ -243,7 +245,7 @@ extension Decimal: ParameterConvertible {
 }
 
 extension Date: ParameterConvertible {
-    /// The date.
+    /// The date as a value of a parameter.
     public var parameterValue: ParameterValue { .date(self) }
 }
 

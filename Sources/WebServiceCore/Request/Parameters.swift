@@ -41,7 +41,7 @@ public struct Parameters: Sendable, Hashable {
         a.key.utf8.lexicographicallyPrecedes(b.key.utf8)
     }
 
-    /// Appends a value, even if there is one with the same name.
+    /// Appends a value, even if there already is a value with the same name.
     public mutating func append(_ name: String, _ value: (any ParameterConvertible)?) {
         items.append(Item(key: name, value: ParameterValue(value)))
     }
@@ -61,8 +61,8 @@ public struct Parameters: Sendable, Hashable {
         }
     }
 
-    /// The first value with the given name, for assigning any convertible value, such as a number
-    /// or a dictionary; see ``subscript(_:)-(String)``.
+    /// The first value with the given name, to which any convertible value can be assigned, such as
+    /// a number or a dictionary; see ``subscript(_:)-(String)``.
     @_disfavoredOverload
     public subscript(name: String) -> (any ParameterConvertible)? {
         get { self[name] as ParameterValue? }

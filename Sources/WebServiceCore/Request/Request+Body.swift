@@ -7,9 +7,9 @@ extension Request {
     /// service.PUT("/videos/7").setBody(.file(url, contentType: "video/mp4"))
     /// service.POST("/log").setBody(.stream(length: nil, contentType: "text/plain") { lines() })
     /// ```
-    /// A body is replayable if it can be sent again: by a retry, by a redirect that preserves it,
-    /// and after a credential refresh. Only ``stream(_:length:contentType:)`` and a
-    /// ``MultipartFormData`` with such a part are not replayable.
+    /// A body is replayable if it can be sent again: in a retry, in a redirect that preserves it,
+    /// or after a credential refresh. All bodies are replayable except
+    /// ``stream(_:length:contentType:)`` and a ``MultipartFormData`` with such a part.
     public struct Body: Sendable {
         package enum Content: Sendable {
             case none
@@ -67,10 +67,10 @@ extension Request {
             Body(.multipart(form))
         }
 
-        /// Returns a body that consists of the content of a file.
+        /// Returns a body with the content of a file.
         ///
-        /// The file's status is read when the request is encoded, and its content while the request
-        /// is sent, again for each attempt. The request fails with
+        /// The file's status is read when the request is encoded. Its content is read while the
+        /// request is sent, and again for each attempt. The request fails with
         /// ``WebServiceError/Code/encoding`` if the file cannot be read, is not a regular file, or
         /// changes before the last byte is read; the server then receives no complete request. See
         /// ``Request/multipart`` for the memory that each session uses.
@@ -85,10 +85,10 @@ extension Request {
         /// Returns a body of a sequence that a closure creates for each attempt.
         ///
         /// `CurlSession` sends the bytes while the sequence produces them: at most 128 KiB and one
-        /// element are buffered. The idle timeout does not run while the sequence is awaited. A
-        /// complete response or the end of the connection stops the sequence at any time. All other
-        /// sessions send the request after the sequence has ended. Until then, a body of more than
-        /// 1 MiB is stored in an unlinked temporary file.
+        /// element are buffered. The idle timeout does not run while the sequence is awaited. The
+        /// sequence is stopped as soon as the response is complete or the connection ends. All
+        /// other sessions send the request after the sequence has ended. Until then, a body of more
+        /// than 1 MiB is stored in an unlinked temporary file.
         ///
         /// If the sequence throws an error, the request fails with that error. If the sequence
         /// produces more or fewer bytes than `length`, the request fails with
@@ -96,9 +96,9 @@ extension Request {
         /// request.
         ///
         /// - Parameters:
-        ///   - length: The number of bytes; `nil` if it is unknown, which requires a server that
-        ///     accepts chunked requests (RFC 9112, section 7.1). If the length is 0, the closure is
-        ///     not called.
+        ///   - length: The number of bytes; `nil` if it is unknown. The request is then chunked,
+        ///     which the server must support (RFC 9112, section 7.1). If the length is 0, the
+        ///     closure is not called.
         ///   - contentType: The media type. Defaults to `application/octet-stream`.
         ///   - open: A closure that returns a new sequence of all bytes. It is called in the
         ///     background once for each attempt, in a Swift task that is cancelled with the
@@ -109,7 +109,7 @@ extension Request {
             Body(StreamedBody(length: length, isReplayable: true) { try await $0.take(open()) }, contentType)
         }
 
-        /// Returns a body of a sequence that can be iterated only once.
+        /// Returns a body of a sequence that can be iterated over only once.
         ///
         /// The body is not replayable: a retry, a redirect or a credential refresh fails with
         /// ``WebServiceError/Code/bodyNotReplayable`` if the iteration has begun. See
@@ -130,7 +130,7 @@ extension Request {
                 self.init(.stream(stream, contentType: contentType))
                 return
             }
-            let complaint = "the length of the body is negative; pass the number of bytes, or nil if it is unknown"
+            let complaint = "the length of the body is negative; pass the number of bytes, or nil for an unknown length"
             self.init(.invalid(WebServiceError(.encoding, complaint)))
         }
 
@@ -145,7 +145,7 @@ extension Request {
             }
         }
 
-        /// A Boolean value that indicates whether the body can be sent any number of times.
+        /// Whether the body can be sent any number of times.
         public var isReplayable: Bool { streams.allSatisfy(\.isReplayable) }
 
         /// The sequences that produce the body or parts of it.
@@ -183,19 +183,19 @@ extension Request {
         }
     }
 
-    /// A Boolean value that indicates whether the body can be sent.
+    /// Whether the body can be sent now.
     ///
-    /// `false` for a sequence that can be iterated only once and whose iteration has begun. A retry
-    /// policy reads it before it waits, and each exchange before it sends a request
-    /// (`Exchange.swift`).
+    /// The value is `false` for a sequence that can be iterated over only once if the iteration has
+    /// begun. A retry policy reads this property before it waits, and an exchange reads it before
+    /// it sends each request (`Exchange.swift`).
     package var canSendBody: Bool { content.streams.allSatisfy(\.canBeOpened) || parametersBelongInBody }
 }
 
 extension WebServiceError.Code {
     /// A request that must be sent again, but whose body can be read only once.
     ///
-    /// ``WebServiceError/response`` or ``WebServiceError/underlying`` is the response or error that
-    /// required the request to be sent again.
+    /// ``WebServiceError/response`` or ``WebServiceError/underlying`` is usually the response or
+    /// error that required the request to be sent again.
     public static let bodyNotReplayable = WebServiceError.Code("bodyNotReplayable")
 }
 
@@ -206,7 +206,7 @@ extension WebServiceError {
         var error = WebServiceError(
             .bodyNotReplayable,
             "the request has to be sent again, but its body can be read only once; "
-                + "pass stream(length:) a closure that returns a new sequence", request: request)
+                + "create the body with stream(length:) and a closure that returns a new sequence", request: request)
         switch result {
         case .success(let response)?: error.response = response.withoutStream
         case .failure(let cause)?: error.underlying = cause

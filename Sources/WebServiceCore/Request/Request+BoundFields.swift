@@ -1,5 +1,5 @@
 extension Request {
-    /// Header fields that may be sent to certain origins only.
+    /// Header fields that may be sent only to certain origins.
     struct BoundFields: Sendable {
         let fields: Headers
         let origins: Set<Origin>
@@ -12,8 +12,8 @@ extension Request {
             self.origins = origins
         }
 
-        /// Returns whether a field of a request has one of the values, possibly among others: a
-        /// `URLRequest` joins all values of a field.
+        /// Returns whether a field of a request contains one of the values. The field may contain
+        /// other values as well, because a `URLRequest` joins all values of a field.
         fileprivate func contains(_ name: String, _ value: String) -> Bool {
             let separator = name.equalsIgnoringASCIICase("Cookie") ? "; " : ", "
             let value = separator + Substring(ASCII.trimmed(value.utf8)) + separator
@@ -28,7 +28,7 @@ extension Request {
     /// The names of the fields that every origin may receive, in lower case.
     static let unboundFields = ["accept", "accept-encoding", "accept-language", "user-agent"]
 
-    /// Adds fields that the request does not have, for certain origins only.
+    /// Adds the fields that the request does not have yet, and restricts them to certain origins.
     mutating func add(_ fields: Headers, for origins: Set<Origin>) {
         headers = headers.adding(fields)
         bind(BoundFields(fields, origins: origins))
@@ -52,33 +52,42 @@ extension Request {
 }
 
 extension Request {
-    /// A credential that depends on the method and the URL of the request that is sent.
+    /// A field whose value depends on the method, the URL and the other fields of the request that
+    /// is sent, such as a credential.
     ///
-    /// ``Request/encode()`` replaces the placeholder in the field `Authorization`, so a redirect is
-    /// sent with the credential of its own URL.
-    struct Signature: Sendable {
+    /// ``Request/encode()`` replaces the placeholder in the field, so a redirect is sent with the
+    /// value for its own URL.
+    package struct Signature: Sendable {
+        /// The name of the field. Defaults to `Authorization`.
+        let field: Headers.Name
         /// The value of the field until the request is encoded.
         let placeholder: String
-        /// Returns the value of the field; `nil` to send none.
-        let value: @Sendable (_ method: Method, _ url: String) -> String?
+        /// A closure that returns the value of the field, or `nil` to send no field.
+        let value: @Sendable (_ method: Method, _ url: String, _ headers: Headers) throws(WebServiceError) -> String?
+
+        package init(
+            _ field: Headers.Name = .authorization, placeholder: String,
+            value: @escaping @Sendable (Method, String, Headers) throws(WebServiceError) -> String?
+        ) {
+            (self.field, self.placeholder, self.value) = (field, placeholder, value)
+        }
     }
 
-    /// Returns the request with the placeholder of a credential that only certain origins may
-    /// receive.
-    func signed(by signature: Signature, for origins: Set<Origin>) -> Request {
+    /// Returns the request with the placeholder in a field that only certain origins may receive.
+    package func signed(by signature: Signature, for origins: Set<Origin>) -> Request {
         var request = self
         request.signature = signature
-        request.headers[.authorization] = signature.placeholder
-        request.bind(BoundFields(["Authorization": signature.placeholder], origins: origins))
-        request.credentialFields.insert(.authorization)
+        request.headers[signature.field] = signature.placeholder
+        request.bind(BoundFields([signature.field.rawValue: signature.placeholder], origins: origins))
+        if signature.field == .authorization { request.credentialFields.insert(.authorization) }
         return request
     }
 
-    /// Returns header fields in which the credential replaces the placeholder.
-    func signing(_ headers: Headers, url: String) -> Headers {
-        guard let signature, headers[.authorization] == signature.placeholder else { return headers }
+    /// Returns header fields in which the value of the signature replaces the placeholder.
+    func signing(_ headers: Headers, url: String) throws(WebServiceError) -> Headers {
+        guard let signature, headers[signature.field] == signature.placeholder else { return headers }
         var headers = headers
-        headers[.authorization] = signature.value(method, url)
+        headers[signature.field] = try signature.value(method, url, headers)
         return headers
     }
 
@@ -86,8 +95,10 @@ extension Request {
     ///
     /// - Parameter signature: The signature of the request before the change.
     mutating func removeSignature(of signature: Signature?) {
-        guard let signature, headers[.authorization]?.hasPrefix("Digest ") == true else { return }
+        guard let signature, let value = headers[signature.field],
+            signature.field != .authorization || value.hasPrefix("Digest ")
+        else { return }
         self.signature = signature
-        headers[.authorization] = signature.placeholder
+        headers[signature.field] = signature.placeholder
     }
 }

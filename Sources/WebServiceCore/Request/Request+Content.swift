@@ -3,9 +3,9 @@ public import Foundation
 extension Request {
     /// The body as bytes.
     ///
-    /// `nil` if there is no body, or if it is a form, parts, a file, a stream or a provider. Bytes
-    /// set here are sent as `application/octet-stream` unless a `Content-Type` is set or
-    /// ``parameterEncoding`` is `json`.
+    /// The value is `nil` if there is no body, or if the body is a form, parts, a file, a stream or
+    /// a provider. Bytes set here are sent as `application/octet-stream` unless a `Content-Type` is
+    /// set or ``parameterEncoding`` is `json`.
     public var body: Data? {
         get {
             guard case .data(let data, _) = content.content else { return nil }
@@ -26,17 +26,18 @@ extension Request {
     /// The body as named parts: text, bytes and files (RFC 7578); `nil` for any other body.
     ///
     /// A body without files is assembled in memory, once for each attempt. For a body with files,
-    /// ``urlRequest()`` returns a `URLRequest` with an `httpBodyStream`. The stream is recognized
-    /// as this body if that `URLRequest` is sent by a session of this library or converted to a
-    /// `Request`.
+    /// ``urlRequest()`` returns a `URLRequest` with an `httpBodyStream`. If a session of this
+    /// library sends that `URLRequest`, or if the `URLRequest` is converted to a `Request`, the
+    /// library recognizes the stream as this body.
     ///
     /// `CurlSession` reads the files while it sends them, in pieces of at most 64 KiB, on a thread
     /// shared with other exchanges. ``FoundationSession`` and `URLSession` would send a stream
-    /// without its length. For them, the body is first written to a file in the folder for
-    /// temporary files, in the background and also in pieces. The file is accessible only to the
-    /// user (0600), is unlinked immediately, and is mapped into memory; Foundation on Linux then
-    /// copies all of it into memory. Foundation's task is created only after that, so invalidating
-    /// a `URLSession` before such a task is complete may terminate the process.
+    /// without its length. For these sessions, the body is therefore first written in pieces, in
+    /// the background, to a file in the folder for temporary files. The file is accessible only to
+    /// the user (0600), is unlinked immediately, and is mapped into memory; Foundation on Linux
+    /// then copies all of it into memory. Foundation's task is created only after the body is
+    /// written, so invalidating a `URLSession` before such a task is complete may terminate the
+    /// process.
     public var multipart: MultipartFormData? {
         get {
             guard case .multipart(let form) = content.content else { return nil }
@@ -140,7 +141,7 @@ extension Request {
 
 /// A type that encodes `Encodable` values as the bytes of a body.
 public protocol BodyEncoder {
-    /// Returns the encoded value.
+    /// Returns the bytes of the encoded value.
     ///
     /// - Throws: An error if the value cannot be encoded.
     func encode(_ value: some Encodable) throws -> Data

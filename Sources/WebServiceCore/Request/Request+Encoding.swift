@@ -19,14 +19,15 @@ extension Request: URLRequestEncodable {
     ///
     /// - Throws: ``WebServiceError`` with ``WebServiceError/Code/invalidURL``,
     ///   ``WebServiceError/Code/invalidMethod``, ``WebServiceError/Code/invalidHeader`` or
-    ///   ``WebServiceError/Code/encoding``. Its message names the field, never a value.
+    ///   ``WebServiceError/Code/encoding``. Its message contains no value that may be secret.
     public func urlRequest() throws -> URLRequest {
         try encode().urlRequestValue
     }
 
     /// Returns the request's URL with ``queryParameters`` and `parameters` added to its query.
     ///
-    /// The ``queryParameterEncoder`` adds them; without one, they are written as `name=value&…`.
+    /// The ``queryParameterEncoder`` adds them; if there is none, they are written as
+    /// `name=value&…`.
     ///
     /// - Throws: ``WebServiceError/Code/invalidURL`` or ``WebServiceError/Code/encoding``.
     public func encodeURL(adding parameters: Parameters) throws -> URL {
@@ -58,7 +59,8 @@ extension Request: URLRequestEncodable {
             }
             guard options.hasPositiveDurations else {
                 throw WebServiceError(
-                    .encoding, "timeout, attemptTimeout, connectTimeout and deadline must be greater than zero")
+                    .encoding,
+                    "timeout, attemptTimeout, connectTimeout, expectsContinue and deadline must be greater than zero")
             }
             let url = try encodeURL(urlParameters)
             let isCompressed = options.compressesBody && headers["Content-Encoding"] == nil
@@ -66,9 +68,9 @@ extension Request: URLRequestEncodable {
             let (data, source, stream) = isCompressed ? try Self.compress(content) : content
             let hasSource = source != nil || stream != nil
             if method.forbidsBody, data?.isEmpty == false || hasSource || template?.httpBodyStream != nil {
-                throw WebServiceError(.encoding, "a \(method) request cannot have a body; remove it or use POST")
+                throw WebServiceError(.encoding, "a \(method) request cannot have a body; remove the body or use POST")
             }
-            var headers = signing(try checkedHeaders(), url: url)
+            var headers = try signing(try checkedHeaders(), url: url)
             if isCompressed, stream != nil || data?.isEmpty == false { headers.add("gzip", for: "Content-Encoding") }
             let isTyped = data == nil && !hasSource || !headers.isEmpty && headers[.contentType] != nil
             let type = isTyped ? nil : contentType
@@ -86,9 +88,9 @@ extension Request: URLRequestEncodable {
         return queryParameters.map { $0 + parameters } ?? parameters
     }
 
-    /// Returns the URL with its query: the query of the URL first and unchanged, then the parameters
-    /// in their order. Names and values are percent-encoded except for the unreserved characters of
-    /// RFC 3986; a space is `%20`.
+    /// Returns the URL with its query, which consists of the unchanged query of the URL and then
+    /// the parameters in order. Without a ``queryParameterEncoder``, names and values are
+    /// percent-encoded except for the unreserved characters of RFC 3986; a space is `%20`.
     private func encodeURL(_ parameters: Parameters?) throws(WebServiceError) -> String {
         if parameters == nil, let text = location.plainText { return text }
         var writer = ByteWriter(reserving: 128 + 48 * (parameters?.count ?? 0))
@@ -96,7 +98,7 @@ extension Request: URLRequestEncodable {
         guard let parameters, !parameters.isEmpty else { return writer.text }
         if let queryParameterEncoder {
             guard let url = queryParameterEncoder(URL(string: writer.text), parameters) else {
-                throw WebServiceError(.encoding, "the queryParameterEncoder returned no URL; return a URL")
+                throw WebServiceError(.encoding, "the queryParameterEncoder returned nil; return a URL")
             }
             writer = ByteWriter(reserving: 128)
             _ = try Location.absolute(url.absoluteString).write(into: &writer)
@@ -177,7 +179,7 @@ extension Request: URLRequestEncodable {
 // MARK: - Header fields
 
 extension Request {
-    /// The maximum length of the value of a header field, in bytes.
+    /// The maximum length of a header field value, in bytes.
     ///
     /// Longer values are rejected, because transports fail on them without reporting a reason.
     public static let maximumHeaderValueLength = 65_536
@@ -267,7 +269,7 @@ extension Parameters {
             guard object.updateValue(try value.jsonValue(name: name, depth: depth), forKey: name) == nil else {
                 throw WebServiceError(
                     .encoding,
-                    "the parameter '\(name.cut(to: 80).escapingControls)' occurs twice in one JSON object; remove one")
+                    "the parameter '\(name.cut(to: 80).escapingControls)' occurs twice in a JSON object; remove one")
             }
         }
         return object
@@ -304,11 +306,12 @@ extension ParameterValue {
 }
 
 extension Request.Body {
-    /// The length in bytes.
+    /// The length of the body in bytes.
     ///
-    /// `nil` for a form or a body from a provider, whose length depends on the request; for a
-    /// stream without a length, including one that is a part; and for files that cannot be read.
-    /// For files, this property reads their status.
+    /// The value is `nil` for a form or a body from a provider, whose length depends on the
+    /// request; for a stream without a length, including one that is a part; and for a body that
+    /// cannot be encoded, such as a file that cannot be read. For files, this property reads their
+    /// status.
     public var length: Int64? {
         switch content {
         case .none: 0

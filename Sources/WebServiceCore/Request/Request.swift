@@ -14,14 +14,14 @@ public import FoundationNetworking
 /// request.headers["custom-header-name"] = "foo"
 /// ```
 /// Setters do not validate. Their order does not matter, except for those of the body. The request
-/// is validated when it is encoded: a ``SessionTask`` encodes it once, at its first `resume()`, and
+/// is validated when it is encoded: a ``SessionTask`` encodes it after its first `resume()`, and
 /// ``urlRequest()`` encodes it on demand.
 ///
 /// A request has at most one body, ``content``. ``body``, ``formParameters``, ``multipart``,
 /// ``serialize(json:)``, ``serialize(_:encoder:contentType:)`` and
-/// ``setBodyProvider(contentType:_:)`` set it as well. If ``parameters`` also belong in the body,
-/// whichever was set last is used. The `Content-Type` is the header field if it is set, otherwise
-/// the media type of the body.
+/// ``setBodyProvider(contentType:_:)`` also set the body. If ``parameters`` also belong in the
+/// body, whichever was set last is used. The `Content-Type` header field is sent if it is set;
+/// otherwise, the media type of the body is sent.
 public struct Request: Sendable {
     /// The properties, which copies of the request share until one of them changes.
     ///
@@ -39,7 +39,7 @@ public struct Request: Sendable {
         var queryParameters: Parameters?
         var queryParameterEncoder: QueryParameterEncoder?
         var parameters: Parameters?
-        /// A Boolean value that indicates whether `parameters` were set after `content`.
+        /// Whether `parameters` were set after `content`.
         var parametersAreLast = false
         var parameterEncoding = ParameterEncoding.percent
         var parameterStrategy = ParameterStrategy()
@@ -65,13 +65,13 @@ public struct Request: Sendable {
         }
     }
 
-    /// The method.
+    /// The HTTP method, such as GET.
     public var method: Method {
         get { storage.properties.method }
         _modify { yield &properties.method }
     }
 
-    /// The header fields.
+    /// The header fields of the request.
     ///
     /// Fields that frame the request (`Content-Length`, `Transfer-Encoding`, `Host`, `Connection`
     /// …) are reserved for the transport and rejected.
@@ -90,7 +90,7 @@ public struct Request: Sendable {
 
     /// A custom encoder that adds the query parameters to the URL.
     ///
-    /// Defaults to `nil`, which means `name=value&…`.
+    /// Defaults to `nil`, in which case the parameters are written as `name=value&…`.
     public var queryParameterEncoder: QueryParameterEncoder? {
         get { storage.properties.queryParameterEncoder }
         _modify { yield &properties.queryParameterEncoder }
@@ -124,8 +124,9 @@ public struct Request: Sendable {
 
     /// The characters that a form leaves unescaped, in names and values.
     ///
-    /// Defaults to `nil`, which means those of the standard (WHATWG URL, section 5.2). `& = + %`
-    /// and everything outside ASCII are always escaped; otherwise, the form could not be decoded.
+    /// Defaults to `nil`, in which case the standard (WHATWG URL, section 5.2) defines these
+    /// characters. `& = + %` and everything outside ASCII are always escaped; otherwise, the form
+    /// could not be decoded.
     public var formParametersAllowedCharacters: CharacterSet? {
         get { storage.properties.formParametersAllowedCharacters }
         _modify { yield &properties.formParametersAllowedCharacters }
@@ -137,22 +138,22 @@ public struct Request: Sendable {
         _modify { yield &properties.options }
     }
 
-    /// The header fields in which an ``Authentication`` has found or set a credential.
+    /// The header fields in which an ``Authentication`` or a signature has found or set a
+    /// credential.
     package var credentialFields: Set<Headers.Name> {
         get { storage.properties.credentialFields }
         _modify { yield &properties.credentialFields }
     }
 
-    /// A Boolean value that indicates whether a download set `Range` and `If-Range`. A redirect to
-    /// another origin retains them.
+    /// Whether a download set `Range` and `If-Range`. A redirect to another origin retains these
+    /// fields.
     package var downloadsPart: Bool {
         get { storage.properties.downloadsPart }
         _modify { yield &properties.downloadsPart }
     }
 
-    /// A Boolean value that indicates whether the request belongs to an upload that continues from
-    /// the server's offset. It is not retried unchanged, and a redirect to another origin retains
-    /// its fields.
+    /// Whether the request belongs to an upload that continues from the server's offset. Such a
+    /// request is not retried unchanged, and a redirect to another origin retains its fields.
     package var uploadsPart: Bool {
         get { storage.properties.uploadsPart }
         _modify { yield &properties.uploadsPart }
@@ -164,10 +165,10 @@ public struct Request: Sendable {
         _modify { yield &properties.signature }
     }
 
-    /// A Boolean value that indicates whether a credential replaces a placeholder in ``headers``.
+    /// Whether a credential replaces a placeholder in ``headers``.
     package var isSigned: Bool { signature != nil }
 
-    /// The fields of ``headers`` that may be sent to certain origins only. They are removed when
+    /// The fields of ``headers`` that may be sent only to certain origins. They are removed when
     /// the URL changes to another origin.
     var boundFields: [BoundFields] {
         get { storage.properties.boundFields }
@@ -198,7 +199,7 @@ public struct Request: Sendable {
 
     /// The `URLRequest` with properties beyond those above, such as a body stream.
     ///
-    /// Setting ``content`` removes its body.
+    /// Setting ``content`` removes the body of this `URLRequest`.
     package var template: URLRequest? {
         get { storage.properties.template }
         _modify { yield &properties.template }
@@ -264,11 +265,11 @@ public struct Request: Sendable {
 
     /// The location and format of ``Request/parameters``.
     public enum ParameterEncoding: Sendable, Hashable {
-        /// The query of the URL for GET, HEAD and DELETE; for all other methods a form in the body:
-        /// `application/x-www-form-urlencoded`.
+        /// The query of the URL for GET, HEAD and DELETE; for all other methods, a form in the body
+        /// (`application/x-www-form-urlencoded`).
         case percent
-        /// The query of the URL for GET, HEAD and DELETE; for all other methods a JSON object in
-        /// the body: `application/json`.
+        /// The query of the URL for GET, HEAD and DELETE; for all other methods, a JSON object in
+        /// the body (`application/json`).
         case json
         /// The query of the URL, for all methods.
         case query
@@ -278,7 +279,8 @@ public struct Request: Sendable {
 extension Request {
     /// The absolute URL without ``queryParameters``.
     ///
-    /// `nil` if no valid URL can be formed. Sending the request then fails with the reason.
+    /// The value is `nil` if no valid URL can be formed. Sending the request then fails with an
+    /// error that states the reason.
     public var url: URL? {
         get { try? location.url() }  // encoding the request throws the error
         set { location = .absolute(newValue?.absoluteString ?? "") }
@@ -287,9 +289,10 @@ extension Request {
     /// The path as it was passed to the service, with its placeholders and without a query:
     /// `/brewers/{id}`.
     ///
-    /// Use it to group requests in metrics and traces. If you pass values as `pathParameters`, all
-    /// requests of an operation have the same template. It does not include the path of the base
-    /// URL. `nil` for a request with an absolute URL, and after ``url`` was set.
+    /// Use the template to group requests in metrics and traces. If you pass values as
+    /// `pathParameters`, all requests of an operation have the same template. The template does not
+    /// include the path of the base URL. It is `nil` for a request with an absolute URL and after
+    /// ``url`` was set.
     public var pathTemplate: String? { location.template }
 
     /// The media type of the body.
@@ -316,22 +319,21 @@ extension Request {
         }
     }
 
-    /// A Boolean value that indicates whether ``parameters`` belong in the URL.
+    /// Whether ``parameters`` belong in the URL.
     package var encodesParametersInURL: Bool { parameterEncoding == .query || method.encodesParametersInURL }
 
-    /// A Boolean value that indicates whether ``parameters`` are the body.
+    /// Whether ``parameters`` are the body.
     package var parametersBelongInBody: Bool {
         parameters?.isEmpty == false && !encodesParametersInURL
             && (storage.properties.parametersAreLast || content.isNone)
     }
 
-    /// A Boolean value that indicates whether the body comes from a provider.
+    /// Whether the body comes from a provider.
     package var hasBodyProvider: Bool {
         if case .provider = content.content { !parametersBelongInBody } else { false }
     }
 
-    /// A Boolean value that indicates whether a sequence produces the body, or a part of it, while
-    /// it is sent.
+    /// Whether a sequence produces the body, or a part of it, while it is sent.
     var hasStreamedBody: Bool { !content.streams.isEmpty && !parametersBelongInBody }
 }
 
@@ -354,7 +356,7 @@ extension Request {
         return request
     }
 
-    /// A Boolean value that indicates whether the body is a file, a stream or a multipart form.
+    /// Whether the body is a file, a stream or a multipart form.
     var isUpload: Bool {
         switch content.content {
         case .file, .stream, .multipart: true
@@ -364,8 +366,8 @@ extension Request {
 }
 
 extension Request: RedactedReflectable {
-    /// A description that is safe to log: the method and the URL without its query and path
-    /// parameters.
+    /// A description that is safe to log: the method, and the URL without its query and without
+    /// parameters of path segments such as `;jsessionid=…`.
     public var description: String {
         let text = url?.absoluteString.withoutParameters
         let name = ASCII.isToken(method.rawValue.utf8) ? method.rawValue : "(invalid method)"
@@ -374,7 +376,7 @@ extension Request: RedactedReflectable {
 }
 
 extension String {
-    /// The URL without its query and without path parameters such as `;jsessionid=…`.
+    /// The URL without its query and without parameters of path segments such as `;jsessionid=…`.
     var withoutParameters: String {
         let path = utf8.prefix { $0 != UInt8(ascii: "?") }
         guard path.contains(UInt8(ascii: ";")) else { return String(Substring(path)) }

@@ -1,14 +1,14 @@
 /// The detection of names and values that may be secret, for descriptions and for the separation of
 /// accounts.
 ///
-/// In doubt, a value counts as secret: it is better to hide a harmless value than to show a
-/// credential. `WebServiceDiagnostics` finds the secrets within a value.
+/// In case of doubt, a value counts as secret, because it is better to hide a harmless value than
+/// to show a credential. `WebServiceDiagnostics` finds the secrets within a value.
 package enum Secrets {
     /// The replacement for a value that may be secret.
     static let placeholder = "[redacted]"
 
-    /// Returns whether a name or a value contains a part that is typical of names of credentials,
-    /// such as "token".
+    /// Returns whether a name or a value contains a part that is typical of credential names, such
+    /// as "token".
     ///
     /// Only ASCII letters and digits are compared, without regard to case.
     package static func mayBeNamed(by text: String) -> Bool {
@@ -18,7 +18,7 @@ package enum Secrets {
         }
     }
 
-    /// The parts that are typical of names of credentials, by their first byte.
+    /// The parts that are typical of credential names, by their first byte.
     private static let fragments = Dictionary(
         grouping: [
             "accesskey", "apikey", "artapi", "assertion", "auth", "bearer", "code", "connectionstring", "connstr",
@@ -54,7 +54,7 @@ package enum Secrets {
 package protocol RedactedReflectable: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {}
 
 extension RedactedReflectable {
-    /// The same as `description`.
+    /// The `description`, so that debugging shows no secrets.
     public var debugDescription: String { description }
 
     /// The mirror that `dump` prints. It contains only `description`.

@@ -1,7 +1,7 @@
-/// A request to a service as a type.
+/// A type that describes a request to a service.
 ///
-/// Its properties are the parameters, and its `Output` is the type of the result. The module
-/// `WebServiceEndpoints` sends it.
+/// The properties of the type are the parameters, and its `Output` is the type of the result. The
+/// module `WebServiceEndpoints` sends such requests.
 ///
 /// ```swift
 /// struct BrewersRequest: HTTPServiceRequest, Hashable {
@@ -19,6 +19,6 @@
 /// The first endpoint of the service that supports the type executes the request. A `Hashable`
 /// request in flight can be found, cancelled and compared with others by its value.
 public protocol ServiceRequest: Sendable {
-    /// The type of the value of a successful request.
+    /// The type of a successful request's value.
     associatedtype Output: Sendable
 }

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A body that a sequence produces while it is sent.
+/// A body that a sequence produces while the body is sent.
 package final class StreamedBody: Sendable {
     /// A receiver of the bytes that a sequence produces.
     struct Sink {
@@ -14,7 +14,7 @@ package final class StreamedBody: Sendable {
 
     /// The number of bytes; `nil` if it is unknown.
     package let length: Int64?
-    /// A Boolean value that indicates whether the sequence can be opened more than once.
+    /// Whether the sequence can be opened more than once.
     package let isReplayable: Bool
 
     private let open: @Sendable (Sink) async throws -> Void
@@ -26,20 +26,21 @@ package final class StreamedBody: Sendable {
         self.open = open
     }
 
-    /// A Boolean value that indicates whether the sequence can be opened now.
+    /// Whether the sequence can be opened now.
     package var canBeOpened: Bool { isReplayable || !wasOpened.isSet }
 
     /// Opens the sequence and passes on its elements, none of which is empty.
     ///
     /// - Parameter owner: The name of the sequence's owner in error messages.
-    /// - Throws: ``WebServiceError/Code/encoding`` if the number of bytes is not ``length``, before
-    ///   the first surplus byte is passed on; ``WebServiceError/Code/bodyNotReplayable`` if the
+    /// - Throws: ``WebServiceError/Code/encoding`` if the number of bytes differs from ``length``,
+    ///   before any surplus byte is passed on; ``WebServiceError/Code/bodyNotReplayable`` if the
     ///   sequence cannot be opened again; and the errors of the sequence and of `take`.
     package func produce(of owner: String = "the body", _ take: @escaping (Data) async throws -> Void) async throws {
         guard wasOpened.set() || isReplayable else {
             throw WebServiceError(
                 .bodyNotReplayable,
-                "the body can be read only once; pass stream(length:) a closure that returns a new sequence")
+                "the body can be read only once; to send it again, call stream(length:) with a closure that returns a "
+                    + "new sequence")
         }
         var count: Int64 = 0
         try await open(
@@ -54,7 +55,7 @@ package final class StreamedBody: Sendable {
     private static func wrongLength(_ comparison: String, _ owner: String) -> WebServiceError {
         WebServiceError(
             .encoding,
-            "the sequence of \(owner) produced \(comparison) bytes than its length; pass the exact length or nil")
+            "the sequence of \(owner) produced \(comparison) bytes than the given length; pass the exact length or nil")
     }
 }
 

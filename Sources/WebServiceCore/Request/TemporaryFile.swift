@@ -1,6 +1,7 @@
 import Foundation
 
-/// A body in an ``UnlinkedFile``, which exists until its bytes are released.
+/// Functions that write a body to an ``UnlinkedFile``, which exists until the bytes of the body are
+/// released.
 enum TemporaryFile {
     /// Writes a body to a new file in the folder for temporary files, in pieces, and maps it into
     /// memory.
@@ -27,7 +28,7 @@ enum TemporaryFile {
         }
     }
 
-    /// Returns the bytes of a file, which is mapped into memory until they are released.
+    /// Returns the bytes of a file, which remains mapped into memory until the bytes are released.
     ///
     /// - Parameter count: The size of the file, greater than 0.
     static func mapping(_ file: UnlinkedFile, count: Int) throws(SystemFailure) -> Data {

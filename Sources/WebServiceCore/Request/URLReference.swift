@@ -30,7 +30,7 @@ package struct URLReference {
 
     /// Resolves a reference against an absolute URI (RFC 3986, section 5.2).
     ///
-    /// The time is linear in the length of both.
+    /// The time is linear in the total length of both strings.
     ///
     /// - Returns: The target URI, or `nil` if the base has no scheme.
     package static func resolve(_ reference: String, against base: String) -> String? {

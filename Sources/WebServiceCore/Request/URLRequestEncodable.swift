@@ -6,7 +6,8 @@ public import FoundationNetworking
 
 /// A type that can be sent: a ``Request``, a `URLRequest`, or a custom type.
 ///
-/// Values cross threads, so a conforming type must be `Sendable`. Neither member may perform I/O.
+/// A conforming type must be `Sendable`, because its values cross threads. Neither member should
+/// perform I/O.
 public protocol URLRequestEncodable: Sendable {
     /// The request as a `URLRequest`.
     ///

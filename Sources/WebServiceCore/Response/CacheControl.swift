@@ -6,11 +6,12 @@ package import Foundation
 /// invalid has the most restrictive meaning. If a directive is repeated, the most restrictive value
 /// applies.
 package struct CacheControl: Sendable {
-    /// The largest number of seconds, 2³¹; greater values are reduced to it (RFC 9111, section
-    /// 1.2.2).
+    /// The largest number of seconds, 2³¹; greater values are reduced to this number (RFC 9111,
+    /// section 1.2.2).
     package static let maximum: TimeInterval = 2_147_483_648
 
-    /// The arguments per directive: `nil` for no argument, an empty string for an invalid one.
+    /// The arguments of each directive: `nil` if there is no argument, and an empty string if the
+    /// argument is invalid.
     private var arguments: [String: [String?]] = [:]
 
     package init(_ fields: [String]) {
@@ -29,13 +30,13 @@ package struct CacheControl: Sendable {
         arguments[name]?.contains { $0.map(Self.names)?.isEmpty ?? true } == true
     }
 
-    /// Returns the lowercase names of the fields that `no-cache` or `private` is limited to.
+    /// Returns the lowercase names of the fields to which `no-cache` or `private` is limited.
     package func fields(_ name: String) -> [String] {
         (arguments[name] ?? []).flatMap { $0.map(Self.names) ?? [] }
     }
 
-    /// Returns the smallest number of seconds of a directive that may be repeated; `nil` if it is
-    /// absent. An invalid number counts as 0.
+    /// Returns the smallest number of seconds of a directive that may be repeated; `nil` if the
+    /// directive is absent. An invalid number counts as 0.
     ///
     /// - Parameter bare: The value of a directive without an argument.
     package func least(_ name: String, bare: TimeInterval = 0) -> TimeInterval? {
@@ -48,7 +49,8 @@ package struct CacheControl: Sendable {
         arguments[name]?.map { $0.flatMap(Self.seconds) ?? .infinity }.max()
     }
 
-    /// Parses a number of seconds (RFC 9111, section 1.2.2): one or more digits and nothing else.
+    /// Returns a number of seconds (RFC 9111, section 1.2.2); `nil` unless the string consists of
+    /// one or more digits.
     package static func seconds(_ text: some StringProtocol) -> TimeInterval? {
         ASCII.number(text.utf8).map { min(TimeInterval($0), maximum) }
     }
@@ -78,8 +80,8 @@ extension FieldScanner {
     }
 }
 
-/// Whether a cache has added `If-None-Match` and `If-Modified-Since` to a request. They belong to
-/// its URL, so a redirect removes them (RFC 9110, section 15.4).
+/// Whether a cache has added `If-None-Match` and `If-Modified-Since` to a request. These fields
+/// belong to the URL of the request, so a redirect removes them (RFC 9110, section 15.4).
 package enum CacheConditions: RequestTagKey {
     package static var defaultValue: Bool { false }
 }

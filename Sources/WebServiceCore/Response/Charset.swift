@@ -1,8 +1,10 @@
 package import Foundation
 
-/// The charsets of text: the names of the Encoding Standard (WHATWG) that servers send.
+/// The charsets of text: the names that servers send, mostly those of the Encoding Standard
+/// (WHATWG).
 package enum Charset {
-    /// Returns the encoding with a name, in any case; `nil` if it is not supported.
+    /// Returns the encoding with a name, regardless of the case of the name; `nil` if it is not
+    /// supported.
     package static func encoding(named name: String) -> String.Encoding? {
         switch name.asciiLowercased() {
         case "utf-8", "utf8": .utf8
@@ -49,7 +51,7 @@ package enum Charset {
         }
     }
 
-    /// Returns the encoding with a number of Core Foundation (`CFStringEncodingExt.h`).
+    /// Returns the encoding with the given Core Foundation number (`CFStringEncodingExt.h`).
     private static func coreFoundation(_ number: UInt) -> String.Encoding {
         String.Encoding(rawValue: 0x8000_0000 | number)
     }
@@ -65,7 +67,7 @@ package enum Charset {
     /// Returns text in EUC-JP as Shift_JIS, because Foundation on Linux decodes no two-byte
     /// characters of EUC-JP.
     ///
-    /// - Returns: `nil` for invalid bytes, and for the characters of JIS X 0212.
+    /// - Returns: `nil` for invalid bytes and for the characters of JIS X 0212.
     private static func shiftJIS(_ data: Data) -> Data? {
         var converted = Data(capacity: data.count)
         var bytes = data.makeIterator()

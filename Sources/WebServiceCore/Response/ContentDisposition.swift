@@ -4,10 +4,10 @@ import Foundation
 package enum ContentDisposition {
     /// Returns the file name as sent, without validation; `nil` if there is none.
     ///
-    /// `filename*` takes precedence over `filename`, unless its charset is neither UTF-8 nor
-    /// ISO-8859-1 or its value is malformed (RFC 8187, section 3.2.1). The characters `'()*`, which
-    /// `encodeURIComponent` of JavaScript does not encode, are accepted. If a parameter is
-    /// repeated, the first one applies.
+    /// `filename*` takes precedence over `filename`, unless the charset of `filename*` is neither
+    /// UTF-8 nor ISO-8859-1, or the value is malformed (RFC 8187, section 3.2.1). The characters
+    /// `'()*`, which `encodeURIComponent` of JavaScript does not encode, are accepted. If a
+    /// parameter is repeated, the first one applies.
     package static func fileName(_ value: String) -> String? {
         var plain: String?
         var extended: String?

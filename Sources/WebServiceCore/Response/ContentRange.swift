@@ -1,7 +1,7 @@
 /// The value of a `Content-Range` field whose unit is bytes (RFC 9110, section 14.4).
 package enum ContentRange: Sendable, Equatable {
-    /// The positions of the first and the last byte, and the length of the whole representation;
-    /// `nil` if it is unknown.
+    /// The positions of the first and the last byte, and the length of the whole representation,
+    /// which is `nil` if it is unknown.
     case bytes(ClosedRange<Int64>, total: Int64?)
     /// The length of a representation that has none of the requested bytes.
     case unsatisfied(total: Int64)

@@ -9,19 +9,20 @@ import FoundationNetworking
 /// ```swift
 /// service.errorMapper = .decoding(APIError.self)
 /// ```
-/// Typed tasks and typed requests call it for every response that they do not accept: first
-/// the mapper of the request (``Request/Options/errorMapper``), then that of the service
-/// (``WebService/errorMapper``). If neither returns an error, the error is
-/// ``WebServiceError/Code/unacceptableStatus``. Transport errors are not mapped: they remain
+/// Typed tasks and typed requests call error mappers for every response whose status they do not
+/// accept. The mapper of the request (``Request/Options/errorMapper``) is called first, and then
+/// the mapper of the service (``WebService/errorMapper``). If neither returns an error, the error
+/// is ``WebServiceError/Code/unacceptableStatus``. Transport errors are not mapped: they remain
 /// `URLError`. Delegates and untyped handlers receive every response unchanged.
 public protocol ErrorMapper: Sendable {
     /// Returns the error for a response, or `nil` if the response is not mapped.
     ///
-    /// This method is called in the background, concurrently for several exchanges.
+    /// This method is usually called in the background, concurrently for several exchanges; for
+    /// ``SessionTask/decode(onMain:)``, it is called on the main actor.
     func error(for response: Response) -> (any Error)?
 }
 
-/// An error mapper that calls a closure. Created by ``ErrorMapper/closure(_:)`` and
+/// An error mapper that calls a closure. It is created by ``ErrorMapper/closure(_:)`` and
 /// ``ErrorMapper/decoding(_:statuses:decoder:)``.
 public struct ClosureErrorMapper: ErrorMapper {
     /// The second argument is the decoder of the service.
@@ -29,8 +30,8 @@ public struct ClosureErrorMapper: ErrorMapper {
 
     /// Returns the error that the closure returns.
     ///
-    /// The mapper of ``ErrorMapper/decoding(_:statuses:decoder:)`` decodes with a `JSONDecoder`
-    /// here, unless it has a decoder, because this method has no service.
+    /// A mapper that ``ErrorMapper/decoding(_:statuses:decoder:)`` has created without a decoder
+    /// uses a `JSONDecoder` here, because this method has no service.
     public func error(for response: Response) -> (any Error)? { body(response, JSONDecoder()) }
 }
 
@@ -72,10 +73,11 @@ extension ErrorMapper where Self == ClosureErrorMapper {
 }
 
 extension URLError {
-    /// A Boolean value that indicates whether the error is a failure of the connection.
+    /// Whether the error is a failure of the connection.
     ///
-    /// `true` if the device is offline, the host cannot be resolved or reached, the connection was
-    /// lost, or the request timed out. No complete response was received, and a retry may succeed.
+    /// The value is `true` if the device has no usable network, the host cannot be resolved or
+    /// reached, the connection was lost, or the request timed out. No complete response was
+    /// received, and a retry may succeed.
     public var isConnectionFailure: Bool {
         switch code {
         case .notConnectedToInternet, .networkConnectionLost, .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed,
@@ -88,9 +90,9 @@ extension URLError {
 }
 
 extension Response {
-    /// A Boolean value that indicates whether the status is 304 (RFC 9110, section 15.4.5).
+    /// Whether the status is 304 (RFC 9110, section 15.4.5).
     ///
-    /// The caller's own representation is then still valid. The response has no body; a
-    /// `ResponseCache` returns the stored one instead.
+    /// The representation that the caller has stored is then still valid. The response has no body;
+    /// a `ResponseCache` returns the stored one instead.
     public var isNotModified: Bool { status == 304 }
 }

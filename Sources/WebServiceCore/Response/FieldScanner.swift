@@ -1,4 +1,4 @@
-/// A scanner of header fields with tokens, quoted strings, parameters and lists of them (RFC 9110,
+/// A scanner of header fields with tokens, quoted strings, parameters and lists of these (RFC 9110,
 /// section 5.6).
 ///
 /// The scanner tolerates common deviations from the grammar: empty members, spaces around `=`,
@@ -13,7 +13,7 @@ package struct FieldScanner {
 
     package mutating func take() -> UInt8? { rest.popFirst() }
 
-    /// Removes the next byte if it is the given mark, and returns whether it was.
+    /// Removes the next byte if it is the given mark, and returns whether it was removed.
     package mutating func take(_ mark: Unicode.Scalar) -> Bool {
         guard rest.first == UInt8(ascii: mark) else { return false }
         rest = rest.dropFirst()
@@ -82,8 +82,8 @@ package struct FieldScanner {
     /// Removes and returns the parameters that follow the current position.
     ///
     /// - Parameter isInList: Whether the field is a list. A comma or a syntax error then ends the
-    ///   parameters; otherwise, the bytes before the first semicolon are skipped, as is everything
-    ///   after a quoted string.
+    ///   parameters; otherwise, the bytes before the first semicolon and the bytes after a quoted
+    ///   string are skipped.
     package mutating func parameters(isInList: Bool = false) -> [Parameter] {
         let ends = isInList ? ";," : ";"
         var parameters: [Parameter] = []

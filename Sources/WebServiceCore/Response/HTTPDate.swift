@@ -7,13 +7,13 @@ package enum HTTPDate {
     /// The last second of the last year with four digits: 9999-12-31T23:59:59Z.
     static let latest = Date(timeIntervalSince1970: 253_402_300_799)
 
-    /// Parses the three formats of RFC 9110, section 5.6.7.
+    /// Returns the date of a string in one of the three formats of RFC 9110, section 5.6.7.
     ///
     /// Letter case is ignored, and the day of the week is not compared with the date. The leap
     /// second 60 is the second after 59.
     ///
-    /// - Parameter now: The date that determines the century of the two-digit years of RFC 850: the
-    ///   last century that results in a date at most 50 years in the future.
+    /// - Parameter now: The current date, which determines the century of two-digit years (RFC
+    ///   850): the last century that results in a date at most 50 years in the future.
     package static func parse(_ text: String, now: Date = Date()) -> Date? {
         guard (24...33).contains(text.utf8.count) else { return nil }
         let bytes = Array(text.utf8)
@@ -34,7 +34,8 @@ package enum HTTPDate {
         return fields.date
     }
 
-    /// Parses the date of a cookie according to the lenient rules of RFC 6265, section 5.1.1.
+    /// Returns the date of a cookie's string according to the lenient rules of RFC 6265, section
+    /// 5.1.1.
     ///
     /// The parts may be in any order.
     static func parseCookieDate(_ text: some Collection<UInt8>) -> Date? {
@@ -95,7 +96,7 @@ package enum HTTPDate {
         }
     }
 
-    /// Returns the number at the start of a token if the count of its digits is in the range.
+    /// Returns the number at the start of a token if the number of its digits is in the range.
     private static func number(_ token: some Collection<UInt8>, digits: ClosedRange<Int>) -> Int64? {
         let number = token.prefix(while: ASCII.isDigit)
         return digits.contains(number.count) ? ASCII.number(number).map(Int64.init) : nil
@@ -125,15 +126,15 @@ private struct Fields {
 
 extension Fields {
     private static let daysOfEra: Int64 = 146_097  // 400 years
-    /// The days from 0000-03-01 of the era before year 0 to 1970-01-01.
+    /// The number of days from March 1 of the year -400 to 1970-01-01.
     ///
     /// With this offset, no number in the computations is negative.
     private static let daysToEpoch: Int64 = 719_468 + daysOfEra
 
     /// Parses a string with a fixed layout.
     ///
-    /// `D`, `Y`, `h`, `m` and `s` are digits, `_` is a digit or a space, `MMM` is a month, and any
-    /// other character matches itself.
+    /// `D`, `Y`, `h`, `m` and `s` are digits, `_` is a digit or a space, `MMM` is a month, and a
+    /// space, `-` or `:` matches itself. A layout contains no other characters.
     init?(_ text: some Collection<UInt8>, layout: String) {
         guard text.count == layout.utf8.count else { return nil }
         var name: [UInt8] = []

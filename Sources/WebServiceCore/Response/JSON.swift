@@ -1,25 +1,33 @@
 package import Foundation
 
-/// The only access to Foundation's JSON parsers.
+/// The single point of access to Foundation's JSON parsers.
 ///
 /// `JSONDecoder` on Linux traps when the last byte of a JSON text opens the 513th level. The
-/// nesting is checked before a parser runs, which also bounds the recursion of all code that
+/// nesting is checked before a parser runs. This check also bounds the recursion of all code that
 /// traverses a parsed value.
 package enum JSON {
     /// The maximum number of levels of arrays and objects, which is also Foundation's limit.
     static let maximumDepth = 512
 
-    /// Parses a JSON text to Foundation objects. The text may be a single value.
+    /// Parses a JSON text into Foundation objects. The text may be a single value.
     ///
     /// - Throws: The errors of ``JSONParser``.
     package static func object(from data: Data) throws -> Any {
         try JSONParser.value(from: data).foundationValue
     }
 
+    /// Parses an I-JSON text (RFC 7493), which is in UTF-8 and has no repeated names and no final
+    /// commas.
+    ///
+    /// - Throws: `DecodingError.dataCorrupted`.
+    package static func strictValue(from data: Data) throws -> JSONValue {
+        try JSONParser.value(from: data, isStrict: true)
+    }
+
     /// Returns a value decoded from data, which is JSON unless the decoder is for another format.
     ///
-    /// - Throws: `DecodingError.dataCorrupted` if the decoder is a `JSONDecoder` and the JSON text
-    ///   has more than 512 levels, otherwise the error of the decoder.
+    /// - Throws: The error of the decoder; for a `JSONDecoder`, also `DecodingError.dataCorrupted`,
+    ///   for example for more than 512 levels.
     package static func decode<Value: Decodable>(
         _ type: Value.Type, from data: Data, using decoder: any BodyDecoder = JSONDecoder()
     ) throws -> Value {
@@ -69,7 +77,8 @@ package enum JSON {
     /// Returns whether JSON can represent an object of at most ``maximumDepth`` levels.
     ///
     /// Only single values are passed to `JSONSerialization.isValidJSONObject`, each in the array
-    /// that it requires: on Linux, it rejects 512 levels and takes 0.6 s for 511.
+    /// that this method requires. On Linux, the method rejects 512 levels and takes 0.6 s for 511
+    /// levels.
     static func isValid(_ value: Any) -> Bool {
         switch value {
         case is String: true
@@ -116,22 +125,27 @@ package enum JSON {
 /// members of an object have the same name, the first one counts, as with `JSONDecoder`.
 struct JSONParser: ~Copyable {
     private let bytes: UnsafeBufferPointer<UInt8>
+    private let isStrict: Bool
     private var index = 0
 
     /// Parses a text, which may be a single value.
     ///
+    /// - Parameter isStrict: Whether other encodings, final commas and repeated names are errors.
+    ///   Defaults to `false`.
     /// - Throws: `DecodingError.dataCorrupted` for a text that is not JSON, has more than 512
     ///   levels, or contains a number beyond the range of `Double`.
-    static func value(from data: Data) throws(DecodingError) -> JSONValue {
-        let result = try utf8(data).withUnsafeBytes { bytes -> Result<JSONValue, DecodingError> in
-            var parser = JSONParser(bytes: bytes.bindMemory(to: UInt8.self))
+    static func value(from data: Data, isStrict: Bool = false) throws(DecodingError) -> JSONValue {
+        let text = isStrict ? data : try utf8(data)
+        let result = text.withUnsafeBytes { bytes -> Result<JSONValue, DecodingError> in
+            var parser = JSONParser(bytes: bytes.bindMemory(to: UInt8.self), isStrict: isStrict)
             do throws(DecodingError) { return .success(try parser.parse()) } catch { return .failure(error) }
         }
         return try result.get()
     }
 
-    private init(bytes: UnsafeBufferPointer<UInt8>) {
+    private init(bytes: UnsafeBufferPointer<UInt8>, isStrict: Bool) {
         self.bytes = bytes
+        self.isStrict = isStrict
     }
 
     /// Returns a JSON text converted to UTF-8.
@@ -231,7 +245,11 @@ struct JSONParser: ~Copyable {
             guard next() == UInt8(ascii: ":") else { throw invalid() }
             index += 1
             let value = try value(levels: levels)
-            if values[name] == nil { values[name] = value }
+            if values[name] == nil {
+                values[name] = value
+            } else if isStrict {
+                throw Self.error("A name is repeated before byte \(index).")
+            }
             try separate(before: UInt8(ascii: "}"))
         }
         index += 1
@@ -247,7 +265,12 @@ struct JSONParser: ~Copyable {
     /// Reads a comma, which may be missing before the bracket that closes an array or an object.
     private mutating func separate(before end: UInt8) throws(DecodingError) {
         let byte = next()
-        if byte == UInt8(ascii: ",") { index += 1 } else if byte != end { throw invalid() }
+        guard byte == UInt8(ascii: ",") else {
+            if byte != end { throw invalid() }
+            return
+        }
+        index += 1
+        if isStrict, next() == end { throw invalid() }
     }
 
     // MARK: - Numbers

@@ -11,15 +11,15 @@ import Foundation
 /// equals ``double(_:)`` with 1.
 ///
 /// A value that `json()` or `decode(JSONValue.self)` decodes as a whole has at most 512 levels of
-/// arrays and objects. A value within another type has at most 64, including those of the other
-/// type: its decoding tries one type after another, and on Linux each failed attempt takes time
-/// proportional to the square of the depth.
+/// arrays and objects. A value within another type has at most 64 levels, including those of the
+/// other type, because its decoding tries one type after another, and each failed attempt takes
+/// time proportional to the square of the depth on Linux.
 public enum JSONValue: Sendable {
-    /// `null`
+    /// The value `null`.
     case null
-    /// `true` or `false`
+    /// The value `true` or `false`.
     case bool(Bool)
-    /// An integer.
+    /// An integer that `Int64` represents.
     case integer(Int64)
     /// An integer too large for `Int64`.
     case unsigned(UInt64)
@@ -28,11 +28,11 @@ public enum JSONValue: Sendable {
     ///
     /// Parsing a number beyond the range of `Double`, such as `1e400`, fails.
     case double(Double)
-    /// A string.
+    /// A string, without its escape sequences.
     case string(String)
-    /// An array.
+    /// An array, in the order of the document.
     case array([JSONValue])
-    /// An object. If a name is repeated, the last value remains.
+    /// An object. If a document repeats a name, the first value remains.
     case object([String: JSONValue])
 
     /// Creates an integer.
@@ -50,11 +50,11 @@ public enum JSONValue: Sendable {
     public var string: String? { if case .string(let value) = self { value } else { nil } }
     /// The number if it is exactly an `Int`; `nil` for any other value.
     ///
-    /// This is also `nil` for a ``double(_:)`` of 2⁵³ or more, because it may have been rounded.
+    /// The property is also `nil` for a ``double(_:)`` of 2⁵³ or more, which may have been rounded.
     public var int: Int? { whole() }
     /// The number if it is exactly a `UInt64`; `nil` for any other value.
     ///
-    /// This is also `nil` for a ``double(_:)`` of 2⁵³ or more, because it may have been rounded.
+    /// The property is also `nil` for a ``double(_:)`` of 2⁵³ or more, which may have been rounded.
     public var uint64: UInt64? { whole() }
     /// The number as a `Double`; `nil` for any other value.
     ///
@@ -73,7 +73,7 @@ public enum JSONValue: Sendable {
     public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
     /// The object; `nil` for any other value.
     public var object: [String: JSONValue]? { if case .object(let value) = self { value } else { nil } }
-    /// A Boolean value that indicates whether this is `null`.
+    /// Whether this is `null`.
     public var isNull: Bool { if case .null = self { true } else { false } }
 
     private func whole<Integer: FixedWidthInteger>() -> Integer? {
@@ -93,7 +93,7 @@ public enum JSONValue: Sendable {
         case .bool(let value): NSNumber(value: value)
         case .integer(let value): NSNumber(value: value)
         case .unsigned(let value): NSNumber(value: value)
-        // A `Double` is not cast to an integer. Beyond 2⁵³, it may have been rounded.
+        // A `Double` beyond 2⁵³ may have been rounded, so it is not cast to an integer.
         case .double(let value): value.magnitude < 0x1p53 ? NSNumber(value: value) : value
         case .string(let value): value
         case .array(let values): values.map(\.foundationValue)
@@ -228,7 +228,7 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
 }
 
 extension JSONValue: Encodable {
-    /// Encodes the value.
+    /// Encodes the value as the corresponding JSON value.
     ///
     /// - Throws: The error of the encoder, for example for a number that JSON cannot represent.
     public func encode(to encoder: any Encoder) throws {

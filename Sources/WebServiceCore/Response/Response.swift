@@ -11,9 +11,10 @@ public import FoundationNetworking
 /// The struct refers to one immutable object, so that copying it costs only a reference count.
 public struct Response: Sendable {
     private struct Fields: Sendable {
-        /// The body; `nil` only if a custom session completed without one.
+        /// The body; `nil` if there is none, for example because a custom session completed without
+        /// one.
         var body: Data?
-        /// `nil` if the session provided none.
+        /// The head; `nil` if the session provided none.
         var head: ResponseHead?
         /// The source of a body that is still being received; `nil` unless the body is streamed.
         var stream: (any AnyObject & Sendable)?
@@ -42,9 +43,10 @@ public struct Response: Sendable {
         set { (fields.body, fields.bodyFailure) = (newValue, nil) }
     }
 
-    /// The error that ended the body, of which ``data`` is the part before it; `nil` if the body is
-    /// complete. Only a response with a status other than 200 to 299 has one, and only up to the
-    /// end of the interceptors.
+    /// The error that ended the body early, in which case ``data`` contains the bytes that were
+    /// received before the error; `nil` if the body is complete. Only a response with a status
+    /// other than 200 to 299 has such an error, usually only until the interceptors have returned
+    /// it.
     package var bodyFailure: (any Error)? {
         get { storage.fields.bodyFailure }
         set { fields.bodyFailure = newValue }
@@ -61,12 +63,17 @@ public struct Response: Sendable {
         set { fields.head = newValue.map(ResponseHead.init) }
     }
 
-    /// The head as the session provided it; `nil` if it provided none.
+    /// The head as the session provided it; `nil` if the session provided none.
     public var head: ResponseHead? { storage.fields.head }
 
-    /// A Boolean value that indicates whether the body is streamed, in which case ``data`` is
-    /// empty.
+    /// Whether the body is streamed, in which case ``data`` is empty.
     public var isStreamed: Bool { stream != nil }
+
+    /// Whether the response has a body or, if the body is streamed, may have one.
+    var mayHaveBody: Bool {
+        guard isStreamed else { return !data.isEmpty }
+        return ![204, 205, 304].contains(status) && header(.contentLength) != "0"
+    }
 
     var stream: (any AnyObject & Sendable)? {
         get { storage.fields.stream }
@@ -93,20 +100,20 @@ public struct Response: Sendable {
 
     /// The number of requests sent for the response.
     ///
-    /// The number is 1 without retries and redirects, and 0 if an interceptor responded without
-    /// sending a request.
+    /// The number includes retries, redirects, hedges and repetitions with a newer credential. It
+    /// is 0 if an interceptor responded without sending a request.
     public var attempts: Int {
         get { storage.fields.attempts }
         set { if newValue != attempts { fields.attempts = newValue } }
     }
 
-    /// The URLs that redirected to this response, in order; empty without redirects.
+    /// The URLs that redirected to this response, in order; empty if there were none.
     public var redirects: [URL] {
         get { storage.fields.redirects }
         set { fields.redirects = newValue }
     }
 
-    /// The metrics of the session; `nil` if it does not measure any.
+    /// The metrics of the session; `nil` if the session does not measure any.
     public var transport: TransportMetrics? {
         get { storage.fields.transport }
         set { fields.transport = newValue }
@@ -165,10 +172,10 @@ public struct Response: Sendable {
     /// The status code (RFC 9110, section 15); 0 if the response is not an HTTP response.
     public var status: Int { head?.status ?? 0 }
 
-    /// A Boolean value that indicates whether this is an HTTP response.
+    /// Whether this is an HTTP response.
     package var isHTTP: Bool { head?.isHTTP ?? false }
 
-    /// A Boolean value that indicates whether the status is 200 to 299.
+    /// Whether the status is 200 to 299.
     public var isSuccess: Bool { (200...299).contains(status) }
 
     /// The URL of the response, after redirects.
@@ -181,8 +188,8 @@ public struct Response: Sendable {
 
     /// All header fields, in the order received if the session preserves it, as `CurlSession` does.
     ///
-    /// Foundation joins repeated fields and does not preserve their order; its fields are sorted by
-    /// name.
+    /// Foundation joins repeated fields and does not preserve their order, so its fields are sorted
+    /// by name.
     public var headers: Headers { head?.headers ?? [:] }
 
     /// The source of a response. Sessions and interceptors can define additional sources.
@@ -190,7 +197,7 @@ public struct Response: Sendable {
         /// The name of the source.
         public let description: String
 
-        /// Creates a custom source.
+        /// Creates a custom source with a name.
         public init(_ name: String) {
             description = name
         }
@@ -305,7 +312,7 @@ extension Response {
     }
 }
 
-/// A type that is optional, for checks at run time.
+/// An optional type, for checks at run time.
 package protocol OptionalValue {
     static var nilValue: Any { get }
     var isNilValue: Bool { get }
@@ -322,7 +329,7 @@ extension Optional: OptionalValue {
 /// A custom decoder that calls a `JSONDecoder` must do the same on Linux, where that class traps on
 /// some input that is nested deeper.
 public protocol BodyDecoder: Sendable {
-    /// Returns the decoded value.
+    /// Returns the value decoded from the bytes of a body.
     ///
     /// - Throws: An error if the value cannot be decoded.
     func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value

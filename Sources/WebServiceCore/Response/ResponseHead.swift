@@ -8,9 +8,9 @@ public import FoundationNetworking
 /// The head of a response: its status and header fields.
 ///
 /// A session provides the received bytes or a Foundation object. Bytes are parsed on access,
-/// because creating Foundation's strings and dictionaries for every response would cost a transport
-/// more than transferring the bytes. The bytes preserve repeated fields and the order of fields.
-/// All members may be used from any thread.
+/// because creating Foundation's strings and dictionaries for every response would take longer than
+/// transferring the bytes. The bytes preserve repeated fields and the order of fields. All members
+/// may be used from any thread.
 public final class ResponseHead: Sendable {
     private enum Content {
         /// The status line and the header fields, and the URL of the response.
@@ -51,22 +51,21 @@ public final class ResponseHead: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether this is the head of an HTTP response.
-    var isHTTP: Bool {
+    /// Whether this is the head of an HTTP response.
+    package var isHTTP: Bool {
         switch content {
         case .bytes: true
         case .foundation(let response): response is HTTPURLResponse
         }
     }
 
-    /// A Boolean value that indicates whether fields with the same name are provided as one value,
-    /// joined by `", "`.
+    /// Whether fields with the same name are provided as one value, joined by `", "`.
     var joinsFields: Bool { if case .foundation = content { true } else { false } }
 
     /// All header fields in the order received.
     ///
-    /// Foundation joins repeated fields and does not preserve their order; its fields are sorted by
-    /// name.
+    /// Foundation joins repeated fields and does not preserve their order, so its fields are sorted
+    /// by name.
     public var headers: Headers {
         switch content {
         case .bytes(let bytes, _):
@@ -112,17 +111,18 @@ public final class ResponseHead: Sendable {
 
     /// The values of `Location`, including those that Foundation has joined.
     ///
-    /// A value with a comma and a space that is not joined, which is rare, cannot be distinguished
-    /// from two values over Foundation.
+    /// With Foundation, a single value that contains a comma and a space, which is rare, cannot be
+    /// distinguished from two joined values.
     package var locations: [String] {
         let values = values(for: .location)
         guard joinsFields, let joined = values.first?.utf8 else { return values }
         return Array(joined).split(separator: Array(", ".utf8)).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The head as a Foundation object, created once, with repeated fields joined.
+    /// The head as a Foundation object, in which repeated fields are joined. The object is created
+    /// once.
     ///
-    /// `nil` if Foundation cannot create it.
+    /// The value is `nil` if Foundation cannot create it.
     public var urlResponse: URLResponse? {
         switch content {
         case .foundation(let response):
@@ -195,7 +195,8 @@ extension ResponseHead: RedactedReflectable {
 }
 
 extension Response {
-    /// The status and its reason phrase, such as `404 Not Found`; only the status if it has none.
+    /// The status and its reason phrase, such as `404 Not Found`. If no phrase is registered, the
+    /// string consists of `status` and the number, as in `status 599`.
     package var statusText: String {
         Self.reasonPhrases[status].map { "\(status) \($0)" } ?? "status \(status)"
     }

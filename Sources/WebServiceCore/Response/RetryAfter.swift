@@ -6,7 +6,7 @@ import FoundationNetworking
 
 /// The delay of a `Retry-After` field (RFC 9110, section 10.2.3).
 package struct RetryAfter {
-    /// The maximum delay, six hours; longer delays are reduced to it.
+    /// The maximum delay, six hours; longer delays are reduced to this value.
     static let maximum = Duration.seconds(6 * 3600)
 
     package let delay: Duration
@@ -48,7 +48,12 @@ extension WebServiceError {
 
     /// Returns the delay that the response specifies with `Retry-After`; `nil` if it specifies
     /// none.
-    package func retryAfter(now: Date) -> Duration? {
-        response?.header(.retryAfter).flatMap { RetryAfter($0, now: now) }?.delay
+    package func retryAfter(now: Date) -> Duration? { response?.retryAfter(now: now) }
+}
+
+extension Response {
+    /// Returns the delay that `Retry-After` specifies; `nil` if it specifies none.
+    func retryAfter(now: Date) -> Duration? {
+        header(.retryAfter).flatMap { RetryAfter($0, now: now) }?.delay
     }
 }

@@ -2,9 +2,9 @@ public import Foundation
 
 /// An error of this library, with the state of the exchange when it occurred.
 ///
-/// Transport failures, such as a failed connection, a timeout or a cancellation, are `URLError`
-/// values instead, with every ``Session``. The ``code`` distinguishes errors. New codes may be
-/// added without notice, so a `switch` over them needs a `default`.
+/// With every session of this library, transport failures such as a failed connection, a timeout or
+/// a cancellation are `URLError` values instead. The ``code`` distinguishes errors. New codes may
+/// be added without notice, so a `switch` over them needs a `default`.
 public struct WebServiceError: Error, Sendable {
     /// The kind of the error.
     public var code: Code
@@ -30,8 +30,8 @@ public struct WebServiceError: Error, Sendable {
     /// The error that caused this one; `nil` if this is the first cause.
     public var underlying: (any Error)?
 
-    /// The duration after which an interceptor will send a request again; `nil` if it does not
-    /// specify one.
+    /// The duration after which an interceptor will send a request again; `nil` if no interceptor
+    /// specifies one.
     package var trialDelay: Duration?
 
     /// Creates an error. All arguments but the code and the message default to `nil`.
@@ -69,30 +69,35 @@ public struct WebServiceError: Error, Sendable {
         public static let invalidURL = Code("invalidURL")
         /// A method that is not a token (RFC 9110, section 9.1).
         public static let invalidMethod = Code("invalidMethod")
-        /// A header field with an invalid name or value, or one that only the transport may set.
+        /// A header field with an invalid name or value, or one that only the transport may set;
+        /// also an invalid ``Cookie``.
         public static let invalidHeader = Code("invalidHeader")
-        /// Parameters or a body that cannot be encoded.
+        /// Parameters, options, credentials or a body that cannot be encoded.
         public static let encoding = Code("encoding")
         /// A response body that the handler cannot use, such as malformed JSON.
         public static let decoding = Code("decoding")
-        /// A response without a body, although the handler requires one.
+        /// A response without a body, although a handler requires one.
         public static let emptyResponse = Code("emptyResponse")
         /// A status that a typed task does not accept, or a status other than 200 to 299 of a
         /// response whose body is incomplete. ``WebServiceError/body`` is the part that was
-        /// received, and ``WebServiceError/underlying`` the error of the body.
+        /// received, and ``WebServiceError/underlying`` is the error that ended the body.
         public static let unacceptableStatus = Code("unacceptableStatus")
-        /// A media type that a typed task does not accept. ``WebServiceError/body`` is available.
+        /// A media type that a typed task or the reader of a stream does not accept.
+        /// ``WebServiceError/body`` contains the received body, unless it is streamed.
         public static let unexpectedContentType = Code("unexpectedContentType")
-        /// A response body larger than ``Request/Options/maximumResponseBytes``. No part of it is
-        /// stored.
+        /// A response body larger than its limit, such as ``Request/Options/maximumResponseBytes``,
+        /// or header fields that are too large.
         public static let responseTooLarge = Code("responseTooLarge")
-        /// An element of a streamed response body, such as a line, that is larger than its limit.
+        /// An element of a streamed response body, such as a line, or a WebSocket message that is
+        /// larger than its limit.
         public static let elementTooLarge = Code("elementTooLarge")
-        /// An exchange that exceeded its ``Request/Options/deadline``.
+        /// An exchange that exceeded its ``Request/Options/deadline`` or that of its scope.
         public static let deadline = Code("deadline")
-        /// A task that was resumed after ``WebService/invalidate()``.
+        /// A task that was resumed after ``WebService/invalidate()`` or
+        /// ``WebService/finish(within:)``, or after the account of its service has ended.
         public static let serviceInvalidated = Code("serviceInvalidated")
-        /// A streamed body that is being read, or was read, by another iterator.
+        /// A streamed body that is being read, or was read, by another iterator; also the messages
+        /// of a WebSocket.
         public static let streamConsumed = Code("streamConsumed")
         /// An event stream that ended before its terminating event; see
         /// ``SessionTask/events(_:lastEventID:maximumSize:until:)-2jzad``.
@@ -113,7 +118,8 @@ public struct WebServiceError: Error, Sendable {
         public static let unexpectedOutput = Code("unexpectedOutput")
         /// A request that a restricted provider does not allow.
         public static let requestNotAllowed = Code("requestNotAllowed")
-        /// A failure of a storage. ``WebServiceError/underlying`` is the system or database error.
+        /// A failure of a storage or of another local file. ``WebServiceError/underlying`` is the
+        /// system or database error, if there is one.
         public static let storage = Code("storage")
         /// A download that failed for a local reason, such as a full disk, or whose response is not
         /// the requested part of the file; or a body that ``ResponseBody/write(to:)`` cannot write.
@@ -122,9 +128,12 @@ public struct WebServiceError: Error, Sendable {
         /// download has received are retained, and the next download to the same destination
         /// resumes after them.
         public static let download = Code("download")
-        /// A download to a destination that another download is using, in this or another process.
+        /// A download to a destination that another download is using, in this or another process;
+        /// or the removal of a partial file that a download is using or has changed since it was
+        /// listed.
         public static let downloadInProgress = Code("downloadInProgress")
-        /// A downloaded file or part whose hash is not the expected one. It has been removed.
+        /// A downloaded file or part whose hash is not the expected one. The file or part has been
+        /// removed.
         public static let digestMismatch = Code("digestMismatch")
         /// An entry that is too large for a storage.
         public static let entryTooLarge = Code("entryTooLarge")
@@ -134,26 +143,26 @@ public struct WebServiceError: Error, Sendable {
 extension WebServiceError: RedactedReflectable, LocalizedError {
     /// The code, the message, and the method and URL of the request, truncated to 1,000 bytes.
     ///
-    /// The description is safe to log: it contains no user information, query, header value or
-    /// body.
+    /// The description is safe to log: it contains no user information, query or body, and no
+    /// header value that may be secret.
     public var description: String {
         let place = request.flatMap { $0.url == nil ? nil : " (\($0))" } ?? ""
         return "\(code): \(message)\(place)".cut(to: Self.maximumLength)
     }
 
-    /// A sentence for the users of a program, truncated to 1,000 bytes: what is wrong, without the
-    /// code, the request and what a developer has to change. It is also the `localizedDescription`.
+    /// A sentence about what is wrong, for the users of the program, truncated to 1,000 bytes. It
+    /// omits the code, the request and the advice for developers. It is also the
+    /// `localizedDescription`.
     ///
-    /// If the response contains a problem document (RFC 9457), its title and detail follow:
-    /// `The server responded with 409 Conflict: Out of stock. Two kegs are left.` They are text of
-    /// the server, in which control characters are replaced by spaces, so log the ``description``
-    /// instead.
+    /// If the response contains a problem document (RFC 9457), its title and detail follow: `The
+    /// server responded with 409 Conflict: Out of stock. Two kegs are left.` This text comes from
+    /// the server, with control characters replaced by spaces, so log the ``description`` instead.
     public var errorDescription: String? {
         let end = message.range(of: "; ")?.lowerBound ?? message.endIndex
         let problem = problem
         let texts = [problem?.title, problem?.detail].compactMap { $0?.printable }.filter { !$0.isEmpty }
         let cause = message[..<end] + (texts.isEmpty ? "" : ": " + texts.joined(separator: ". "))
-        // Another first word may be a name, such as libcurl.
+        // Any other first word may be a name, such as libcurl, and is not capitalized.
         let isCapitalized = ["the", "a", "an", "another", "other"].contains(cause.prefix { $0 != " " })
         let sentence = isCapitalized ? cause.prefix(1).uppercased() + cause.dropFirst() : cause
         return (sentence + (sentence.last?.isPunctuation == true ? "" : ".")).cut(to: Self.maximumLength)
@@ -164,8 +173,8 @@ extension WebServiceError: RedactedReflectable, LocalizedError {
 }
 
 extension String {
-    /// The string without white space at its ends and without a period, in which control characters
-    /// and line breaks are spaces.
+    /// The string without surrounding white space and without a final period, in which control
+    /// characters and line breaks are replaced by spaces.
     fileprivate var printable: String {
         let scalars = unicodeScalars.prefix(1_000).map { scalar in
             switch scalar.properties.generalCategory {
@@ -233,7 +242,7 @@ extension WebServiceError {
 
     /// The problem that the server describes in an `application/problem+json` body (RFC 9457).
     ///
-    /// `nil` for any other body.
+    /// The value is `nil` for any other body.
     public var problem: ProblemDetails? {
         let type = response?.header(.contentType) ?? ""
         guard MediaType.essence(type) == "application/problem+json" else { return nil }
@@ -247,7 +256,7 @@ extension WebServiceError {
 public struct ProblemDetails: Sendable, Hashable, Decodable {
     /// A URI that identifies the type of the problem. Defaults to `about:blank`.
     public let type: String
-    /// A human-readable summary of the type of the problem.
+    /// A human-readable summary of the problem's type.
     public let title: String?
     /// The status code set by the origin server.
     public let status: Int?
@@ -255,7 +264,7 @@ public struct ProblemDetails: Sendable, Hashable, Decodable {
     public let detail: String?
     /// A URI that identifies this occurrence of the problem.
     public let instance: String?
-    /// All other members.
+    /// All other members of the problem document.
     public let extensions: [String: JSONValue]
 
     /// Creates problem details by decoding a problem document.
@@ -313,7 +322,8 @@ extension JoinableThread {
     }
 }
 
-/// The cause of an error with which a request was refused before it was sent.
+/// The cause of the error of a request that was refused before it was sent.
 ///
-/// If the request repeats an earlier one, the result is that of the earlier one.
+/// If the refused request repeats an earlier one, the exchange usually ends with the result of the
+/// earlier request.
 package protocol Refusal: Error {}

@@ -1,4 +1,4 @@
-/// What belongs to one account and ends with it: services with their clones, and other members.
+/// The members of one account, which end with it: services, their clones, and other objects.
 package final class AccountScope: Sendable {
     private struct WeakMember: Sendable {
         weak var member: (any AccountMember)?
@@ -10,9 +10,9 @@ package final class AccountScope: Sendable {
 
     private struct State {
         var members: [WeakMember] = []
-        /// The number of members at which those that were deallocated are removed.
+        /// The number of members at which deallocated members are removed.
         var limit = 16
-        /// The sessions over which requests were sent.
+        /// The sessions over which requests were sent, if they conform to ``SettlingSession``.
         var sessions: [ObjectIdentifier: WeakSession] = [:]
         var isEnded = false
         var isFinishing = false
@@ -30,7 +30,7 @@ package final class AccountScope: Sendable {
 
     /// Adds a member, without retaining it.
     ///
-    /// - Returns: `false` if the account has ended or finishes.
+    /// - Returns: `false` if the account has ended or is finishing.
     @discardableResult
     package func add(_ member: any AccountMember) -> Bool {
         state.withLock { state in
@@ -43,7 +43,7 @@ package final class AccountScope: Sendable {
         }
     }
 
-    /// Begins work that sends a request or may change files of the account, which lasts until the
+    /// Begins work that sends a request or may change the account's files. The work lasts until the
     /// returned token is deallocated.
     ///
     /// - Parameter session: The session that sends the request. Defaults to `nil`.
@@ -60,17 +60,19 @@ package final class AccountScope: Sendable {
     /// Refuses further work.
     package func refuse() { state.withLock { $0.isEnded = true } }
 
-    /// Refuses further work, except that of the exchanges in flight, and waits until the work of the
-    /// members has ended. At the limit, cancels the rest.
+    /// Refuses further work, except that of exchanges in flight, and waits until the members' work
+    /// has ended. When the limit is reached, cancels the remaining work.
     ///
-    /// - Parameter completion: Work to wait for after that, within the same limit.
-    /// - Returns: Whether everything has ended before the limit, and not because the account ended.
+    /// - Parameter completion: Work that is awaited afterwards, within the same limit.
+    /// - Returns: Whether all work ended before the limit, and ``end()`` was not called in the
+    ///   meantime.
     package func finish(within limit: Duration, _ completion: @escaping @Sendable () async -> Void) async -> Bool {
         let members = state.withLock { state in
             state.isFinishing = true
             return state.members
         }.compactMap(\.member)
-        // An error is the cancellation of the Swift task, after which nothing is waited for.
+        // The call throws only if the Swift task is cancelled, in which case the method stops
+        // waiting.
         let hasEnded = try? await TaskClock.system.value(within: limit) {
             await withTaskGroup { group in
                 for member in members { group.addTask { await member.finish() } }
@@ -78,14 +80,14 @@ package final class AccountScope: Sendable {
             await completion()
             return !Task.isCancelled
         }
-        // Only now: a refresh uses a service that may have been idle before.
+        // Members are invalidated only now, because a refresh may use a service that had been idle.
         await withTaskGroup { group in
             for member in members { group.addTask { await member.cancelRest() } }
         }
         return hasEnded == true && !isEnded
     }
 
-    /// Refuses further work, ends that of the members, and waits for it.
+    /// Refuses further work, ends the members' work, and waits until it has ended.
     package func end() async {
         refuse()
         let members = state.withLock { $0.members }.compactMap(\.member)
@@ -102,22 +104,22 @@ package final class AccountScope: Sendable {
 
 /// An object that belongs to an account.
 package protocol AccountMember: AnyObject, Sendable {
-    /// Ends the work of the object. Does not block.
+    /// Ends the object's work without blocking.
     func end()
 
-    /// Waits until the work of the object has ended.
+    /// Waits until the object's work has ended.
     func leave() async
 
     /// Refuses further work, and waits until the work in progress has ended.
     func finish() async
 
-    /// Cancels the work in progress, and waits until it sends no further byte.
+    /// Cancels the work in progress, and waits until the work sends no more bytes.
     func cancelRest() async
 }
 
-/// A session whose cancellations take effect later.
+/// A session whose cancelled requests may still send bytes for a short time.
 package protocol SettlingSession: AnyObject, Session {
-    /// Waits until the requests that were cancelled before have ended and send no further byte.
+    /// Waits until all requests cancelled so far have ended and send no more bytes.
     func settle() async
 }
 
@@ -135,13 +137,14 @@ extension WebService {
 }
 
 extension ServiceCore: AccountMember {
-    /// Adds the core to its account, and refuses exchanges if the account has ended or finishes.
+    /// Adds the core to its account, and refuses exchanges if the account has ended or is
+    /// finishing.
     func enter(_ scope: AccountScope?) {
         guard let scope, !scope.add(self) else { return }
         if scope.isEnded { end() } else { refuse() }
     }
 
-    /// Cancels and refuses all exchanges, and releases the configuration.
+    /// Cancels all exchanges, refuses further ones, and releases the configuration.
     package func end() {
         invalidate()
         for work in workInFlight.reversed() { work.cancel() }
@@ -151,7 +154,7 @@ extension ServiceCore: AccountMember {
         for part in parts.values { part.reset() }
     }
 
-    /// Waits until the session sends no further byte of the exchanges that were cancelled.
+    /// Waits until the session sends no more bytes for the cancelled exchanges.
     package func leave() async { await (settings.session as? any SettlingSession)?.settle() }
 
     package func cancelRest() async {

@@ -1,12 +1,12 @@
-/// The deadline of a scope of Swift code, which applies to the tasks that are resumed in it.
+/// A deadline for all tasks that are resumed in a scope of Swift code.
 package final class DeadlineScope: Sendable {
-    /// The scope of the current Swift task; `nil` for none.
+    /// The scope of the current Swift task; `nil` if there is none.
     @TaskLocal package static var current: DeadlineScope?
 
     private let clock: TaskClock
     private let end: UInt64
 
-    /// Creates a scope that ends after a duration, or at the end of the current one if that is
+    /// Creates a scope that ends after a duration or when the current scope ends, whichever is
     /// earlier.
     init(_ duration: Duration, _ clock: TaskClock) {
         let rest = Self.current.map { min($0.rest, duration) } ?? duration
@@ -14,7 +14,7 @@ package final class DeadlineScope: Sendable {
         end = clock.now.addingSaturated(rest)
     }
 
-    /// The duration until the end; zero after it.
+    /// The duration until the end of the scope; zero after the end.
     var rest: Duration {
         let now = clock.now
         return .nanoseconds(Int64(clamping: end - min(end, now)))
@@ -30,22 +30,26 @@ extension WebService {
     ///     return (user, try await service.GET("/orders").decode([Order].self).value)
     /// }
     /// ```
-    /// Every task that is resumed in the closure, of this or another service, fails with
-    /// ``WebServiceError/Code/deadline`` when the duration has elapsed on this service's clock. A
-    /// task that is resumed after that fails immediately and sends nothing. Streams, event streams
-    /// and downloads that are started in the closure end with the same error, even after the
-    /// closure has returned. For a WebSocket connection, the deadline ends with the handshake.
+    /// Every task of this or another service that is resumed in the closure fails with
+    /// ``WebServiceError/Code/deadline`` when the duration has elapsed. A task that is resumed
+    /// later fails immediately and sends nothing. Streams, event streams and downloads that are
+    /// started in the closure end with the same error, even after the closure has returned. The
+    /// deadline of a WebSocket connection applies only to its handshake.
     ///
-    /// - The deadline of a request and those of inner scopes can only shorten the duration.
-    /// - Child tasks of the closure, each `Task` that the closure creates, and the handlers and
-    ///   steps of its tasks belong to the scope. A `Task.detached` does not.
+    /// - A shorter deadline of a request or of an inner scope applies as well; a longer one does
+    ///   not extend this duration.
+    /// - Child tasks of the closure, each `Task` that it creates, and the handlers and steps of the
+    ///   tasks that it resumes belong to the scope. A `Task.detached` does not.
     /// - A task that was resumed before the call is not affected. Typed requests that share a
-    ///   response (`DuplicateMode.join`) have their own scopes: the end of one does not affect
-    ///   the others. A refresh of credentials and a ``PassiveTask`` belong to no scope.
-    /// - The closure is not interrupted: other code in it continues.
+    ///   response (`DuplicateMode.join`) keep their own scopes: when one scope ends, the other
+    ///   requests are not affected. A refresh of credentials and a ``PassiveTask`` belong to no
+    ///   scope.
+    /// - The deadline does not interrupt the closure itself: code that is not waiting for a request
+    ///   continues.
     ///
     /// - Parameters:
-    ///   - duration: The duration from the call. If it is not positive, no request is sent.
+    ///   - duration: The duration, measured from the call on this service's clock. If it is not
+    ///     positive, no request is sent.
     ///   - isolation: The isolation of the closure. Defaults to that of the caller.
     ///   - body: The closure.
     public func withDeadline<Value>(

@@ -4,7 +4,7 @@ import Foundation
 public import FoundationNetworking
 #endif
 
-/// A snapshot of an exchange in flight, which retains no body.
+/// A snapshot of an exchange in flight. It does not retain any body.
 ///
 /// ``WebService/exchanges`` returns the snapshots of a service, and
 /// ``WebService/cancelAll(where:)`` passes them to its closure.
@@ -20,7 +20,7 @@ public struct InFlightExchange: Sendable, Identifiable {
         public static let upload = Kind(description: "upload")
         /// A streamed response, until the end of its body.
         public static let stream = Kind(description: "stream")
-        /// An event stream that waits for its next connection.
+        /// An event stream or a `ReconnectingWebSocket` that waits for its next connection.
         public static let reconnection = Kind(description: "reconnection")
         /// A download to a file.
         public static let download = Kind(description: "download")
@@ -30,18 +30,18 @@ public struct InFlightExchange: Sendable, Identifiable {
 
     /// The identifier, unique among the exchanges in flight.
     public let id: ObjectIdentifier
-    /// The kind.
+    /// The kind of the exchange, such as a request, a download or a stream.
     public let kind: Kind
-    /// The request without its body; `nil` for a typed request that has not created it yet.
+    /// The request without its body; `nil` for most typed requests.
     public let request: Request?
     /// The type of a typed request; `nil` for any other exchange.
     public let type: (any Sendable.Type)?
     /// The state of the task; `.running` for a stream after its head.
     public let state: DataTaskState
-    /// The last known progress.
+    /// The progress of the transfer that was reported last.
     ///
-    /// `nil` before a request is sent and, unless the task has a progress handler, between attempts
-    /// and for a request whose exchange may be shared.
+    /// The value is `nil` before a request is sent. Unless the task has a progress handler, the
+    /// value is also `nil` between attempts and for a request whose exchange may be shared.
     public let progress: TransferProgress?
 
     init(
@@ -56,9 +56,10 @@ public struct InFlightExchange: Sendable, Identifiable {
         self.progress = progress
     }
 
-    /// The value of a tag of the request.
+    /// The value of one of the request's tags.
     ///
-    /// Defaults to the ``RequestTagKey/defaultValue`` of its key.
+    /// If the request does not have the tag, the value is the ``RequestTagKey/defaultValue`` of its
+    /// key.
     public subscript<Key: RequestTagKey>(key: Key.Type) -> Key.Value {
         request?.options[key] ?? Key.defaultValue
     }
@@ -79,7 +80,7 @@ protocol InFlightWork: AnyObject, Cancellable {
     var snapshot: InFlightExchange? { get }
 }
 
-/// A service's work in flight, in the order in which it began.
+/// The work in flight of one service, in the order in which it began.
 struct InFlight: Sendable {
     private enum Entry: Sendable {
         case retained(any InFlightWork)
@@ -147,8 +148,9 @@ struct InFlight: Sendable {
         if isInvalidated { throw Self.refusal }
     }
 
-    /// - Throws: ``WebServiceError/Code/serviceInvalidated``, also while the service finishes. The
-    ///   exchanges in flight may wait for a refresh.
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``, also while the service is finishing.
+    ///   The refresh of a credential is then still accepted, because the exchanges in flight may
+    ///   wait for it.
     func checkAccepts() throws(WebServiceError) {
         if isInvalidated || isFinishing && Refresh.current.isEmpty { throw Self.refusal }
     }
@@ -156,10 +158,10 @@ struct InFlight: Sendable {
     private static var refusal: WebServiceError {
         WebServiceError(
             .serviceInvalidated,
-            "the service was invalidated or is finishing, and sends no further requests; create another WebService")
+            "the service was invalidated or is finishing and sends no further requests; create another WebService")
     }
 
-    /// The notification of a change.
+    /// A change for all observers, without work to release.
     var change: Change { Change(observers: observers.all) }
 }
 
@@ -168,7 +170,7 @@ extension WebService {
     /// The exchanges in flight, in the order in which they began.
     ///
     /// They include requests, uploads, downloads, typed requests, reads of a storage, streams until
-    /// the end of their body, and event streams that wait for their next connection.
+    /// the end of their body, and event streams and WebSockets that wait for their next connection.
     ///
     /// A task is in flight from `resume()` until it has a result. Its handlers may run afterwards.
     /// Requests that are parts of a download or a typed request are not listed separately.
@@ -176,11 +178,12 @@ extension WebService {
         core.workInFlight.compactMap(\.snapshot)
     }
 
-    /// The exchanges in flight now, and again whenever one begins or ends.
+    /// A sequence of the exchanges in flight, with one element at the start and one whenever an
+    /// exchange begins or ends.
     ///
     /// A slow reader skips earlier elements and receives the newest one. Progress does not produce
-    /// an element. The sequence ends when the reading Swift task is cancelled or the service is
-    /// deallocated.
+    /// an element. The sequence ends when the reading Swift task is cancelled or the service and
+    /// its tasks are deallocated.
     public var exchangeUpdates: AsyncStream<[InFlightExchange]> {
         let changes = core.changes
         return AsyncStream { [weak core] in
@@ -194,10 +197,10 @@ extension WebService {
 
     /// Cancels all exchanges in flight.
     ///
-    /// Each task ends with `URLError.cancelled`, unless it already has a result, and the reader of
-    /// each stream receives the same error. Tasks that other threads create or resume during the
-    /// call may be missed; ``invalidate()`` refuses them. Asynchronous steps, such as `mapAsync`,
-    /// continue if their task already has a result.
+    /// Each task that has no result yet ends with `URLError.cancelled`, and the reader of each
+    /// stream receives the same error. Tasks that other threads create or resume during the call
+    /// might not be cancelled; ``invalidate()`` refuses such tasks. Asynchronous steps, such as
+    /// `mapAsync`, continue if their task already has a result.
     public func cancelAll() {
         // Later work is cancelled first, so that a queued request does not start when the one
         // before it is cancelled.
@@ -223,35 +226,36 @@ extension WebService {
         cancelAll()
     }
 
-    /// Refuses further exchanges, and waits until those in flight and their handlers have ended. At
-    /// the limit, cancels what is still in flight.
+    /// Refuses further exchanges, and waits until those in flight and their handlers have ended.
+    /// When the limit is reached, cancels the exchanges that are still in flight.
     ///
-    /// Call it when the program ends, for example in the handler of SIGTERM, after the program has
-    /// stopped accepting work:
+    /// Call this method when the program ends, for example in a SIGTERM handler, after the program
+    /// has stopped accepting work:
     /// ```swift
     /// if await !service.finish(within: .seconds(20)) { logger.warning("requests were cancelled") }
     /// ```
-    /// - From the call on, a task that is resumed fails with
-    ///   ``WebServiceError/Code/serviceInvalidated``, also one that is resumed by a handler, and so
-    ///   does an event stream that would reconnect. The exchanges in flight continue, with their
-    ///   retries, redirects, refreshes of credentials, parts of downloads and uploads, and
-    ///   endpoints of typed requests. Requests of custom interceptors are further exchanges: send
-    ///   them with a separate service.
-    /// - A stream is in flight until its reader has received the end of the body or released it.
-    ///   Handlers count if they were added before the result arrived. Code after an `await` of a
-    ///   result belongs to the program.
-    /// - At the limit, or if the calling Swift task is cancelled, exchanges end as after
-    ///   ``invalidate()``. The method then does not wait for handlers, but until the session sends
-    ///   no further byte, if it is a `CurlSession`.
+    /// - After the call, every task that is resumed, even by a handler, fails with
+    ///   ``WebServiceError/Code/serviceInvalidated``. An event stream ends with the same error
+    ///   instead of reconnecting. The exchanges in flight continue, including their retries,
+    ///   redirects, refreshes of credentials, parts of downloads and uploads, and endpoints of
+    ///   typed requests. Requests of custom interceptors count as further exchanges; send them with
+    ///   a separate service.
+    /// - A stream is in flight until its reader has received the end of the body or released the
+    ///   stream. The method waits for handlers that were added before the result arrived. It does
+    ///   not wait for code that follows an `await` of a result.
+    /// - When the limit is reached or the calling Swift task is cancelled, exchanges end as they do
+    ///   after ``invalidate()``, and the method does not wait for handlers. If the session is a
+    ///   `CurlSession`, the method waits until the session sends no more bytes.
     ///
-    /// A clone is not affected. Concurrent calls all wait. The session is not closed, because other
-    /// services may use it.
+    /// A clone is not affected. Concurrent calls of this method wait as well. The session is not
+    /// closed, because other services may use it.
     ///
     /// - Parameter limit: The maximum duration of the wait, on the service's ``clock``.
-    /// - Returns: Whether everything has ended before the limit.
+    /// - Returns: Whether all exchanges and handlers ended before the limit.
     @discardableResult
     public func finish(within limit: Duration) async -> Bool {
-        // An error is the cancellation of the Swift task, after which nothing is waited for.
+        // The call throws only if the Swift task is cancelled, in which case the method stops
+        // waiting.
         let hasEnded = try? await core.clock.value(within: limit) { [core] in
             await core.finish()
             return !Task.isCancelled

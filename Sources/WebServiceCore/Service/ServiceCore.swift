@@ -4,8 +4,9 @@ import Synchronization
 /// The state that a ``WebService`` and its tasks share.
 ///
 /// The Swift task that runs an ``Exchange`` retains the ``SessionTask``, which retains the core but
-/// not the handle. Only the ``TypedTask`` of a typed request retains the handle (``TaskOwner``),
-/// whose deallocation cancels the typed requests in flight (``ServicePart/close()``).
+/// not the handle (the ``WebService``). Only the ``TypedTask`` of a typed request retains the
+/// handle (``TaskOwner``). Deallocating the handle cancels the typed requests in flight
+/// (``ServicePart/close()``).
 package final class ServiceCore: Sendable {
     /// The base of every path.
     enum Base: Sendable {
@@ -26,7 +27,7 @@ package final class ServiceCore: Sendable {
     /// See `WebService.urlBuilder`.
     let urlBuilder: (@Sendable (URL?, String) throws -> URL)?
     package let clock: TaskClock
-    /// A Boolean value that indicates whether the data source may supply the delegate.
+    /// Whether the data source may supply the delegate.
     let suppliesDelegate: Bool
     private let state: Mutex<State>
     /// The number of tasks that run custom handlers.
@@ -62,7 +63,7 @@ package final class ServiceCore: Sendable {
 
     /// Creates a core with the settings of another one, after a change, and with an empty registry.
     ///
-    /// - Parameter suppliesDelegate: Defaults to `nil`, as in the other core.
+    /// - Parameter suppliesDelegate: Defaults to `nil`: the value of the other core.
     init(
         copying other: ServiceCore, suppliesDelegate: Bool? = nil, _ change: (inout Setup.Settings) -> Void = { _ in }
     ) {
@@ -100,13 +101,14 @@ package final class ServiceCore: Sendable {
         withExtendedLifetime(replaced) {}
     }
 
-    /// The current setup. Its delegate is the one that was set, or else that of the data source.
+    /// The current setup. Its delegate is the one that was set or, if none was set, the one that
+    /// the data source supplies.
     package var setup: Setup { supplyingDelegate(state.withLock { $0.setup }) }
 }
 
 /// The work in flight.
 extension ServiceCore {
-    /// Lists work in flight.
+    /// Adds work to the list of work in flight.
     ///
     /// - Returns: The current setup.
     /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
@@ -153,16 +155,16 @@ extension ServiceCore {
         state.withLock { $0.inFlight.finish() }
     }
 
-    /// Refuses further work, except that of the exchanges in flight, and waits until they and the
-    /// handlers have ended, or the Swift task is cancelled.
+    /// Refuses further work, except that of the exchanges in flight, and waits until these
+    /// exchanges and the handlers have ended or the Swift task is cancelled.
     package func finish() async {
         let changes = changes
         refuse()
         for await _ in changes where isIdle { return }
     }
 
-    /// A Boolean value that indicates whether nothing is in flight and no handler runs. A task's
-    /// handlers are counted before its exchange ends.
+    /// Whether nothing is in flight and no handler runs. A task's handlers are counted before its
+    /// exchange ends.
     private var isIdle: Bool {
         workInFlight.isEmpty && runningHandlers.load(ordering: .sequentiallyConsistent) == 0
     }
@@ -172,33 +174,34 @@ extension ServiceCore {
         try state.withLock { state throws(WebServiceError) in try state.inFlight.checkValid() }
     }
 
-    /// - Throws: ``WebServiceError/Code/serviceInvalidated``, also while the service finishes.
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``, also while the service is finishing.
     func checkAccepts() throws(WebServiceError) {
         try state.withLock { state throws(WebServiceError) in try state.inFlight.checkAccepts() }
     }
 
-    /// A sequence with an element after each change of the work in flight, and one at the start. A
+    /// A sequence with one element at the start and one after each change of the work in flight. A
     /// slow reader receives one element for several changes.
     var changes: AsyncStream<Void> {
         ChangeObservers.changes { [weak self] body in self?.state.withLock { body(&$0.inFlight.observers, ()) } }
     }
 }
 
-/// What another module adds to a service: its configuration, and its work in progress.
+/// The configuration and the work in progress that another module adds to a service.
 ///
-/// The service creates the part of a module when the module first asks for it.
+/// The service creates the part of a module when the module first accesses it.
 package protocol ServicePart: AnyObject, Sendable {
     init()
 
-    /// Returns the part of a service that is created with the configuration of this one.
+    /// Returns the part for a copy of the service.
     ///
-    /// - Parameter forOtherAccount: Whether the part must not contain what belongs to an account.
+    /// - Parameter forOtherAccount: Whether the copy belongs to another account. If so, the part
+    ///   must not contain anything that belongs to the account of this service.
     func copy(forOtherAccount: Bool) -> any ServicePart
 
-    /// Resets the configuration, because the account of the service has ended.
+    /// Resets the configuration after the service's account has ended.
     func reset()
 
-    /// Cancels the work, because the handle of the service was deallocated.
+    /// Cancels the work when the service's handle is deallocated.
     func close()
 }
 

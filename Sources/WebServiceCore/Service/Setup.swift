@@ -1,18 +1,18 @@
 import Foundation
 
-/// Returns the session that an exchange uses in place of that of its service.
+/// A closure that returns the session that an exchange uses instead of its service's session.
 package typealias SessionSubstitution = @Sendable (any Session) -> any Session
 
-/// Returns the substitution by a session; `nil` for the session of the service.
+/// Returns a substitution that always returns the session; `nil` if there is no session.
 func substitution(by session: (any Session)?) -> SessionSubstitution? {
     guard let session else { return nil }
     return { _ in session }
 }
 
-/// The configuration of a service, in the form in which an exchange uses it.
+/// The configuration of a service, prepared for use by exchanges.
 ///
-/// A setup is immutable. The service replaces it at each change, and an exchange reads it when its
-/// task is resumed.
+/// A setup is immutable. The service replaces its setup with each change, and an exchange reads the
+/// current one when its task is resumed.
 package final class Setup: Sendable {
     /// The settings of a service.
     struct Settings: Sendable {
@@ -43,7 +43,7 @@ package final class Setup: Sendable {
     package let observers: [any Observer]
     /// The account to which the service belongs.
     let scope: AccountScope?
-    /// The header fields that are sent to certain origins only.
+    /// The header fields that are sent only to certain origins.
     let boundFields: [Request.BoundFields]
     /// The options of the requests that the service creates.
     let inheritedOptions: Request.Options
@@ -65,7 +65,7 @@ package final class Setup: Sendable {
         inheritedOptions = settings.options.inherited
     }
 
-    /// Returns a setup with some other settings, for one call.
+    /// Returns a copy with changed settings, for one call.
     func with(_ change: (inout Settings) -> Void) -> Setup {
         var settings = settings
         change(&settings)
@@ -75,7 +75,7 @@ package final class Setup: Sendable {
     /// The delegate, held weakly; `nil` if there is none.
     var delegate: (any ServicePassthroughDelegate)? { delegateReference?.delegate }
 
-    /// A Boolean value that indicates whether the session sends a body while it is produced.
+    /// Whether the session can send a body while the body is being produced.
     var sendsStreams: Bool { session is any UploadingSession }
 
     /// Returns whether custom code that may ignore a cancellation runs before a request is sent: a
@@ -86,8 +86,8 @@ package final class Setup: Sendable {
     }
 }
 
-/// A boxed weak reference to a delegate, because a state with an inline weak reference cannot be
-/// moved as plain memory.
+/// A boxed weak reference to a delegate. The box allows the state that contains it to be moved as
+/// plain memory, which is impossible with an inline weak reference.
 package final class DelegateReference: Sendable {
     private struct Reference: Sendable {
         weak var delegate: (any ServicePassthroughDelegate)?

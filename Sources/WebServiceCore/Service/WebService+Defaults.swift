@@ -2,24 +2,24 @@
 ///
 /// ``headers`` and ``options`` are copied into a request when the service creates it, with
 /// ``request(_:path:pathParameters:)`` or a method such as ``GET(_:pathParameters:file:line:)``.
-/// The request can change each of them, and a later change of the service does not affect the
+/// The request can change these values, and a later change of the service does not affect the
 /// request. A ``Request`` or `URLRequest` that was created elsewhere has its own header fields and
 /// options.
 extension WebService {
     /// The header fields of the requests that the service creates. Defaults to none.
     ///
-    /// They are sent to the origin of the base URL and to ``headerOrigins`` only. A request for an
+    /// They are sent only to the origin of the base URL and to ``headerOrigins``. A request for an
     /// absolute URL of another origin has none of them except `Accept`, `Accept-Encoding`,
-    /// `Accept-Language` and `User-Agent`. The others are also removed when the URL of the request
-    /// changes to another origin: by an interceptor, the delegate, a link to another page or a
-    /// redirect.
+    /// `Accept-Language` and `User-Agent`. The other fields are also removed when an interceptor,
+    /// the delegate, a link to another page or a redirect changes the URL of the request to another
+    /// origin.
     public var headers: Headers {
         get { core.requestDefaults.headers }
         set { core.configure { $0.headers = newValue } }
     }
 
-    /// The origins, in addition to that of the base URL, that ``headers`` are sent to. Defaults to
-    /// none.
+    /// The origins to which ``headers`` are sent, in addition to the origin of the base URL.
+    /// Defaults to none.
     public var headerOrigins: Set<Origin> {
         get { core.settings.headerOrigins }
         set { core.configure { $0.headerOrigins = newValue } }
@@ -27,12 +27,12 @@ extension WebService {
 
     /// The options of the requests that the service creates.
     public var options: Request.Options {
-        get { core.requestDefaults.options }
+        get { core.settings.options }
         set { core.configure { $0.options = newValue } }
     }
 
-    /// The decoder of typed requests, and of the methods of ``SessionTask`` that are called without
-    /// a decoder. Defaults to a `JSONDecoder`.
+    /// The decoder of typed requests, and of the methods of ``SessionTask`` whose `decoder` is
+    /// `nil`. Defaults to a `JSONDecoder`.
     ///
     /// A method of ``SessionTask`` reads this property when the method is called. Typed requests
     /// use this decoder unless they define another one (`HTTPServiceRequest.decoder`).
@@ -62,7 +62,7 @@ extension WebService {
     /// Sets ``defaultSession``, which is possible only once and before the session is used.
     ///
     /// - Throws: ``WebServiceError/Code/defaultSessionInUse`` if the default session was set or
-    ///   used before. It then remains unchanged.
+    ///   used before. The default session then remains unchanged.
     public static func setDefaultSession(_ session: any Session) throws {
         try DefaultSession.shared.set(session)
     }

@@ -1,24 +1,24 @@
 public import Foundation
 
 extension WebService {
-    /// Creates a request. ``absoluteURL(_:pathParameters:)`` defines the URL of the path.
+    /// Creates a request, whose URL follows the rules of ``absoluteURL(_:pathParameters:)``.
     ///
     /// ```swift
     /// service.request(.GET, path: "/brewers/{id}", pathParameters: ["id": id])
     /// ```
-    /// The request has the current ``options`` of the service, and its ``headers`` unless the URL
-    /// has another origin.
+    /// The request has the current ``options`` of the service, and those of its ``headers`` that
+    /// may be sent to the origin of the URL.
     public func request(_ method: Request.Method, path: String, pathParameters: Parameters? = nil) -> Request {
         let location = location(path, pathParameters)
         var request = Request(method, location: location)
         (request.headers, request.boundFields, request.options) = core.requestDefaults
-        // A plain path is below the base URL.
+        // The URL of a plain path is below the base URL, so its request keeps all fields.
         if !location.isPlain { request.removeForeignFields() }
         return request
     }
 
-    /// Creates a task for a request, or for a `URLRequest`. The request is sent when the task is
-    /// resumed, with its own header fields and options.
+    /// Creates a task for a ``Request`` or a `URLRequest`. The request is sent with its own header
+    /// fields and options when the task is resumed.
     ///
     /// Debug builds report the file and the line of a task that is deallocated without being sent;
     /// see ``reportsUnsentTasks``.
@@ -112,22 +112,29 @@ extension WebService {
     /// | `/users/{id}` with `["id": "a/b"]` | `https://h/v1/users/a%2Fb` |
     /// | `/users/{id}` with `["id": ".."]` or `["id": ""]`, or without a value | error |
     ///
-    /// A query of the base URL precedes the query of the path. Without a base URL, the path must be
-    /// an absolute URL. User information (`user:password@`) is an error everywhere.
+    /// A query of the base URL precedes the query of the path. If there is no base URL, the path
+    /// must be an absolute URL. User information (`user:password@`) is an error everywhere.
     ///
     /// - Parameters:
     ///   - path: A path below the base URL, or an absolute URL.
     ///   - pathParameters: The values of the placeholders `{name}` in the path. Each value is
-    ///     percent-encoded, including slashes, and must have a placeholder. Defaults to `nil`, for
-    ///     a path without placeholders.
-    /// - Throws: ``WebServiceError/Code/invalidURL``, or the error of ``urlBuilder``, which
-    ///   replaces these rules.
+    ///     percent-encoded, including slashes, and must have a placeholder. If the service has a
+    ///     ``urlBuilder``, there must be none. Defaults to `nil`, for a path without placeholders.
+    /// - Throws: ``WebServiceError/Code/invalidURL``. If a ``urlBuilder`` replaces these rules, a
+    ///   ``WebServiceError`` that it throws is thrown unchanged, and any other error is the
+    ///   ``WebServiceError/underlying`` error.
     public func absoluteURL(_ path: String, pathParameters: Parameters? = nil) throws -> URL {
         try location(path, pathParameters).url()
     }
 
     func location(_ path: String, _ pathParameters: Parameters?) -> Request.Location {
         if let urlBuilder {
+            guard pathParameters?.isEmpty ?? true else {
+                return .invalid(
+                    WebServiceError(
+                        .invalidURL,
+                        "a urlBuilder does not receive pathParameters; insert the values into the path"))
+            }
             do {
                 return .absolute(try urlBuilder(baseURL, path).absoluteString)
             } catch {

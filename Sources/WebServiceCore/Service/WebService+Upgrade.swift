@@ -10,8 +10,8 @@ extension WebService {
     /// The value is a streamed response without bytes. The session ends the response together with
     /// the connection. Until then, the service lists the response as in flight.
     ///
-    /// - Parameter session: A closure that returns the session for the request, from that of the
-    ///   service.
+    /// - Parameter session: A closure that receives the service's session and returns the session
+    ///   for the request.
     package func upgrade(
         _ request: Request, over session: @escaping @Sendable (any Session) -> any StreamingSession
     ) -> TypedTask<StreamedResponse> {
@@ -25,20 +25,20 @@ extension WebService {
     }
 }
 
-/// Indicates whether a request opens a connection for another protocol.
+/// The tag of a request that opens a connection for another protocol.
 package enum UpgradeTag: RequestTagKey {
     package static let defaultValue = false
 }
 
 extension StreamedResponse {
-    /// A closure that notifies the observers of messages; `nil` without observers. It does not
-    /// retain the body.
+    /// A closure that notifies the observers of messages; `nil` if there are no observers. The
+    /// closure does not retain the body.
     package var messageReporter: (@Sendable (WebSocketMessage, _ isReceived: Bool) -> Void)? {
         guard let events = body.tail?.events else { return nil }
         return { events.report($0, isReceived: $1) }
     }
 
-    /// Adds an event to the timeline, which the observers also receive.
+    /// Adds an event to the timeline and reports it to the observers.
     package func record(_ kind: Timeline.Kind, _ detail: String, closure: WebSocketClosure?) {
         body.tail?.record(kind, detail, error: closure)
     }

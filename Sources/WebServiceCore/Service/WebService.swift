@@ -22,11 +22,13 @@ public import FoundationNetworking
 ///
 /// All members may be used from any thread. A ``SessionTask`` retains the configuration of its
 /// service but not the service, and continues when the service is deallocated. The ``TypedTask`` of
-/// a typed request also retains the service until it has a result; if both are deallocated, the
-/// request ends with `URLError.cancelled` (`ServiceCore.swift`).
+/// a typed request also retains the service until the request has a result. If the typed task and
+/// the service are both deallocated before that, the request ends with `URLError.cancelled`
+/// (`ServiceCore.swift`).
 public final class WebService: Sendable {
-    /// The URL that paths are joined to. `nil` if there is none, or if it is not an absolute http
-    /// or https URL, in which case each task fails.
+    /// The URL to which paths are appended. The value is `nil` if there is none, or if the URL
+    /// cannot be used, in which case the requests that the service creates fail unless there is a
+    /// ``urlBuilder``.
     public var baseURL: URL? { core.baseURL }
 
     /// The closure that creates the URL of each path; `nil` to apply the rules of
@@ -34,19 +36,18 @@ public final class WebService: Sendable {
     public var urlBuilder: URLBuilder? { core.urlBuilder }
 
     package let core: ServiceCore
-    /// A Boolean value that indicates whether the typed requests in flight end when this handle is
-    /// deallocated.
+    /// Whether the typed requests in flight end when this handle is deallocated.
     private let isOwner: Bool
 
-    /// A closure that creates the URL of a path from the base URL and the path, whose placeholders
-    /// are not replaced. The result is validated like any absolute URL.
+    /// A closure that creates a URL from the base URL and a path. The placeholders in the path have
+    /// not been replaced. The result is validated like any absolute URL.
     public typealias URLBuilder = @Sendable (_ baseURL: URL?, _ path: String) throws -> URL
 
-    /// Creates a service. If the URL cannot be used, each task fails.
+    /// Creates a service. If the URL cannot be used, the requests that the service creates fail.
     ///
     /// - Parameters:
-    ///   - baseURL: An absolute http or https URL without user information; `nil` when every path
-    ///     is an absolute URL.
+    ///   - baseURL: An absolute http or https URL without user information; `nil` if every path is
+    ///     an absolute URL.
     ///   - passthroughDelegate: See ``passthroughDelegate``. Defaults to `nil`.
     ///   - urlBuilder: See ``urlBuilder``. Defaults to `nil`.
     ///   - clock: See ``clock``. Defaults to `nil`, the clock of the system.
@@ -59,10 +60,10 @@ public final class WebService: Sendable {
             urlBuilder: urlBuilder, clock: clock)
     }
 
-    /// Creates a service. If the URL cannot be used, each task fails.
+    /// Creates a service. If the URL cannot be used, the requests that the service creates fail.
     ///
     /// - Parameters:
-    ///   - baseURLString: An absolute http or https URL without user information; empty when every
+    ///   - baseURLString: An absolute http or https URL without user information; empty if every
     ///     path is an absolute URL.
     ///   - passthroughDelegate: See ``passthroughDelegate``. Defaults to `nil`.
     ///   - urlBuilder: See ``urlBuilder``. Defaults to `nil`.
@@ -100,8 +101,8 @@ public final class WebService: Sendable {
         isOwner = true
     }
 
-    /// Creates a handle for code that runs on behalf of a typed request, which ends with the
-    /// service and must not retain it.
+    /// Creates a handle that does not own the core, for code that runs on behalf of a typed
+    /// request. Such a request ends with the service and must not retain it.
     package init(borrowing core: ServiceCore) {
         self.core = core
         isOwner = false
@@ -114,15 +115,15 @@ public final class WebService: Sendable {
     /// Returns a service with the current configuration of this one and with an empty registry of
     /// typed requests.
     ///
-    /// Both services share their storages, including the stored responses. A later change of the
-    /// configuration of one does not affect the other.
+    /// Both services share their storages, including the stored responses. A later configuration
+    /// change in one of them does not affect the other.
     public func clone() -> WebService { clone { _ in } }
 
     func clone(_ change: (inout Setup.Settings) -> Void) -> WebService {
         WebService(owning: ServiceCore(copying: core, change))
     }
 
-    /// The base URL as a string; empty when there is none.
+    /// The base URL as a string; empty if there is none.
     public var baseURLString: String { baseURL?.absoluteString ?? "" }
 
     /// The service's clock. Custom code can also use it to measure durations and to wait.
@@ -133,35 +134,36 @@ public final class WebService: Sendable {
     /// This is the clock with which the service was created, by default a `SuspendingClock`. It
     /// measures deadlines, the pauses of retries and event reconnection, rate limits, the age of
     /// stored and cached data, and the expiry of tokens and cookies. The idle timeouts of sessions
-    /// do not follow it, except those of a `MockSession` with the same `TestClock`.
+    /// do not follow this clock, except those of a `MockSession` with the same `TestClock`.
     ///
     /// The date of a `SuspendingClock` or a `ContinuousClock` is that of the system, and a
     /// `TestClock` has its own date. The date of any other clock is the date at which the service
-    /// was created, plus the duration that has passed on the clock. The clock's `now` is read on
-    /// any thread.
+    /// was created, plus the duration that has passed on the clock since then. The clock's `now`
+    /// may be read on any thread.
     public var clock: any Clock<Duration> { core.clock.standard }
 
     /// The current date on the service's ``clock``.
     ///
-    /// Compute expiry dates from it, so that tests with a `TestClock` determine them.
+    /// Compute expiry dates from this date, so that tests can control them with a `TestClock`.
     public var date: Date { core.clock.date }
 
-    /// The session that sends the requests. Tasks read it when they are resumed. Defaults to
-    /// ``defaultSession``.
+    /// The session that sends the requests. Tasks read this property when they are resumed.
+    /// Defaults to ``defaultSession``.
     public var session: any Session {
         get { core.settings.session }
         set { core.configure { $0.session = newValue } }
     }
 
     /// The delegate, which is notified of requests, responses and failures. The service and its
-    /// tasks have only weak references to it. Tasks read it when they are resumed.
+    /// tasks have only weak references to the delegate, except while an attempt is in flight. Tasks
+    /// read this property when they are resumed.
     public var passthroughDelegate: (any ServicePassthroughDelegate)? {
         get { core.setup.delegate }
         set { core.configure { $0.delegate = newValue.map(DelegateReference.init) } }
     }
 
-    /// The interceptors of every request, the first one outermost. Tasks read them when they are
-    /// resumed. Defaults to none.
+    /// The interceptors of every request, the first one outermost. Tasks read this property when
+    /// they are resumed. Defaults to none.
     ///
     /// ``Interceptor/headers(_:origins:)`` also adds header fields to requests that were created
     /// elsewhere.
@@ -172,8 +174,9 @@ public final class WebService: Sendable {
 
     /// The observers of the exchanges, which the service retains.
     ///
-    /// Each event is delivered to the observers in order. Tasks read them when they are resumed.
-    /// Defaults to none. A request that is sent over the service as a ``Session`` causes no events.
+    /// Each event is delivered to the observers in the order of the array. Tasks read this property
+    /// when they are resumed. Defaults to none. A request for which the service is used as a
+    /// ``Session`` produces no events.
     public var observers: [any Observer] {
         get { core.settings.observers }
         set { core.configure { $0.observers = newValue } }
@@ -187,14 +190,15 @@ public final class WebService: Sendable {
 
     /// The jar of the cookies that requests send and responses set. A request whose
     /// ``Request/Options/shouldHandleCookies`` is `false` does not use the jar. A task reads this
-    /// property when it is resumed. Defaults to `nil`: no cookies.
+    /// property when it is resumed. Defaults to `nil`, in which case the service sends and stores
+    /// no cookies.
     public var cookieJar: CookieJar? {
         get { core.settings.cookieJar }
         set { core.configure { $0.cookieJar = newValue } }
     }
 }
 
-/// A service is a session, so that its delegate is notified of any request that is sent over it. No
+/// A service can be used as a session, in which case its delegate is notified of each request. No
 /// other stage of an exchange applies.
 extension WebService: Session {
     /// The source of the responses of the service's session.
@@ -205,8 +209,8 @@ extension WebService: Session {
 
     /// Returns a data task that sends the request over the service's session when it is resumed.
     ///
-    /// The task of a request that cannot be encoded completes with the error, on the thread that
-    /// resumes it. So does a task that is created after ``invalidate()``, with the error
+    /// The task of a request that cannot be encoded completes with the error when it is resumed. A
+    /// task that is created after ``invalidate()`` completes in the same way, with the error
     /// ``WebServiceError/Code/serviceInvalidated``.
     public func dataTask(
         request: any URLRequestEncodable,
@@ -236,7 +240,7 @@ extension WebService: Session {
     }
 }
 
-/// A data task without a request: it completes with the error when it is resumed or cancelled.
+/// A data task without a request, which completes with an error when it is resumed or cancelled.
 private final class FailedDataTask: DataTask {
     private let isComplete = OnceFlag()
     private let completion: @Sendable () -> Void
@@ -261,7 +265,7 @@ extension ServiceCore {
         return setup.with { $0.delegate = DelegateReference(delegate) }
     }
 
-    /// A Boolean value that indicates whether a module conforms `WebService` to the data source. It
-    /// does not change while the program runs.
+    /// Whether a module conforms `WebService` to the data source. This does not change while the
+    /// program runs.
     static let hasDataSource = WebService.self is any ServicePassthroughDataSource.Type
 }

@@ -4,14 +4,14 @@ package import Foundation
 ///
 /// The methods are called one after another by the reader of the body.
 package protocol BodyCopy: AnyObject, Sendable {
-    /// Adds the next bytes, decoded. The reader waits until the method returns.
+    /// Adds the next decoded bytes. The reader waits until the method returns.
     func add(_ bytes: Data) async
 
     /// Completes the copy after the end of the body.
     func finish()
 
-    /// Discards the copy, because the body has failed or is no longer read. Called after
-    /// ``finish()`` as well, and then without an effect.
+    /// Discards the copy after the body has failed or is no longer read. This method is also called
+    /// after ``finish()``, and then has no effect.
     func abandon()
 }
 
@@ -49,8 +49,8 @@ extension SessionTask {
 }
 
 extension Next {
-    /// A closure that adds an event to the exchange's ``Timeline`` and does not retain its task; it
-    /// has no effect if the body is not streamed.
+    /// A closure that adds an event to the exchange's ``Timeline`` and does not retain its task.
+    /// The closure has no effect if the body is not streamed.
     package var streamRecord: @Sendable (_ kind: Timeline.Kind, _ detail: String) -> Void {
         { [tail = task.tail] kind, detail in tail?.record(kind, detail) }
     }

@@ -2,13 +2,12 @@ import Foundation
 
 /// A parser that splits a multipart body into its parts (RFC 2046, section 5.1).
 ///
-/// For `multipart/mixed`, `byteranges` and `form-data`, a body without the close delimiter is an
-/// error; for `x-mixed-replace`, its end completes the last part, without a line break there, which
-/// belongs to the missing delimiter. The preamble and the epilogue are ignored, and so is
-/// `Content-Length`. A nested multipart body is data.
+/// A body without the close delimiter is an error, except for `multipart/x-mixed-replace`: there,
+/// the end of the body ends the last part, whose data excludes a final line break. The preamble,
+/// the epilogue and `Content-Length` are ignored. A nested multipart body is data.
 ///
-/// Tolerated deviations: LF instead of CRLF, a `boundary` parameter that includes the two dashes of
-/// the delimiter, and a body without the first delimiter whose first line is a `Content-` field.
+/// The parser tolerates LF instead of CRLF, a `boundary` parameter that includes the two dashes of
+/// the delimiter, and a body without the first delimiter if its first line is a `Content-` field.
 struct BodyPartParser: BodyParser {
     private enum Position {
         case start, preamble, delimiterLine, headers, data, epilogue
@@ -27,7 +26,7 @@ struct BodyPartParser: BodyParser {
 
     /// - Parameters:
     ///   - contentType: The value of the `Content-Type` field of the response.
-    ///   - maximumPartSize: The maximum size of the data of a part, in bytes.
+    ///   - maximumPartSize: The maximum size of a part's data, in bytes.
     /// - Throws: ``WebServiceError/Code/unexpectedContentType`` if the type is not a multipart type
     ///   or has no boundary of 1 to 70 bytes.
     init(contentType: String, maximumPartSize: Int = 64 << 20) throws(WebServiceError) {
@@ -124,8 +123,8 @@ struct BodyPartParser: BodyParser {
 
     /// Reads complete lines of the header block.
     ///
-    /// - Returns: A Boolean value that indicates whether the block is complete. The LF of its last
-    ///   line is not consumed, because it may begin a delimiter.
+    /// - Returns: Whether the block is complete. The LF of its last line is not consumed, because
+    ///   it may begin a delimiter.
     private mutating func readHeaders() throws(WebServiceError) -> Bool {
         while true {
             let lineFeed = bytes.withBytes { $0.firstIndex(of: .lineFeed, from: search.searched) }
@@ -185,17 +184,17 @@ struct BodyPartParser: BodyParser {
 struct DelimiterSearch: Sendable {
     /// A delimiter in the body.
     struct Match {
-        /// The index of its line feed.
+        /// The index of the delimiter's line feed.
         var index: Int
         /// The index after the boundary, or after the two dashes of the close delimiter.
         var end: Int
-        /// A Boolean value that indicates whether this is the close delimiter.
+        /// Whether this is the close delimiter.
         var isLast: Bool
     }
 
     /// The number of leading bytes in which no delimiter begins.
     var searched = 0
-    /// The possible delimiters. After the first match, only the delimiter that matched.
+    /// The possible delimiters, reduced to the matching one after the first match.
     private var delimiters: [[UInt8]]
 
     init(boundary: String) {
@@ -225,7 +224,8 @@ struct DelimiterSearch: Sendable {
 
     /// Returns whether the delimiter before an index is the close delimiter.
     ///
-    /// - Returns: `nil` if more bytes are needed, `.some(nil)` if it is not a delimiter.
+    /// - Returns: `nil` if more bytes are needed, and `.some(nil)` if the bytes are not a
+    ///   delimiter.
     private static func isLast(_ bytes: UnsafeRawBufferPointer, _ index: Int, _ isFinished: Bool) -> Bool?? {
         let rest = bytes.dropFirst(index).prefix(2)
         guard let first = rest.first else { return isFinished ? .some(false) : nil }
@@ -260,7 +260,7 @@ struct PartHeaders: Sendable {
         return true
     }
 
-    /// Returns the fields and prepares for the next part.
+    /// Returns the fields and removes them, in preparation for the next part.
     mutating func removeAll() -> Headers {
         defer { self = PartHeaders() }
         return Headers(fields.map { ($0.name, $0.value) })

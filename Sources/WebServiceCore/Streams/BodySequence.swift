@@ -2,9 +2,9 @@ import Foundation
 
 /// A sequence of elements that are parsed from a streamed body as it arrives.
 ///
-/// Methods such as ``ResponseBody/lines(maximumLength:)`` return it. The sequence can be iterated
-/// over once; leaving the loop closes the connection. Elements that precede an error are delivered
-/// before it.
+/// Methods such as ``ResponseBody/lines(maximumLength:)`` return such a sequence. It can be
+/// iterated over only once; leaving the loop closes the connection. Elements that precede an error
+/// are delivered before the error is thrown.
 public struct BodySequence<Element: Sendable>: AsyncSequence, Sendable {
     private let makeReader: @Sendable () -> any ElementReader<Element>
 
@@ -52,7 +52,7 @@ struct ParsedBody<Parser: BodyParser>: ElementReader {
     private var isAtEnd = false
 
     /// - Parameter open: A closure that returns the body and its parser. The first ``next()`` calls
-    ///   it.
+    ///   the closure.
     init(_ open: @escaping @Sendable () async throws -> (ResponseBody, Parser)) {
         self.open = open
     }
@@ -89,8 +89,8 @@ protocol BodyParser<Element>: Sendable {
     /// Returns the next complete element, or `nil` if there is none in the bytes so far.
     ///
     /// - Throws: ``WebServiceError/Code/elementTooLarge`` as soon as the next element exceeds its
-    ///   limit, after all elements before it; ``WebServiceError/Code/decoding`` for a malformed
-    ///   element. The body must then be abandoned, unless the parser specifies otherwise.
+    ///   limit, after all earlier elements were returned; ``WebServiceError/Code/decoding`` for a
+    ///   malformed element. The body must then be abandoned, unless the parser specifies otherwise.
     mutating func next() throws(WebServiceError) -> Element?
 
     /// Marks the orderly end of the body.

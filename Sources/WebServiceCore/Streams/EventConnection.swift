@@ -17,13 +17,15 @@ struct EventConnection: ElementReader {
     private var bytes: ResponseBody.AsyncIterator?
     /// The task of the first connection; `nil` after it was used.
     private var first: SessionTask?
-    /// The start of the first task, which determines whether closing the session cancelled the
-    /// later ones.
+    /// The instant at which the first task was started. This instant determines whether closing the
+    /// session has cancelled later tasks.
     private var start: UInt64?
     /// The last reconnection time that the stream set; `nil` if it has not set one.
     private var reconnectionTime: Duration?
-    /// A Boolean value that indicates whether a response was received.
+    /// Whether a response with an event stream was received.
     private var wasOpen = false
+    /// The response of the last connection if its status was not accepted.
+    private var refusal: Response?
     private var isOver = false
     private let reconnections: Reconnections
     private let status: EventStreamStatus
@@ -50,7 +52,7 @@ struct EventConnection: ElementReader {
         case event(ServerSentEvent)
         case end
         /// The connection has ended, because of an error or because the server closed it.
-        case lost((any Error)?, isTransient: Bool)
+        case lost((any Error)?, isTransient: Bool, refusal: Response? = nil)
     }
 
     mutating func next() async throws -> ServerSentEvent? {
@@ -71,11 +73,14 @@ struct EventConnection: ElementReader {
                 return event
             case .end:
                 end()
-            case .lost(let error, let isTransient):
+            case .lost(let error, let isTransient, let refusal):
                 bytes = nil
                 reconnectionTime = parser.reconnectionTime ?? reconnectionTime
                 parser = parser.continued()
-                guard let delay = reconnections.delay(after: error, isTransient: isTransient, reconnectionTime) else {
+                guard
+                    let delay = reconnections.delay(
+                        after: error, isTransient: isTransient, refusal: refusal, reconnectionTime)
+                else {
                     end()
                     if terminator != nil, isTransient, wasOpen { throw Self.endedEarly(error, request) }
                     if let error { throw error }
@@ -98,7 +103,7 @@ struct EventConnection: ElementReader {
         do {
             if bytes == nil {
                 guard let body = try await open() else { return .end }
-                // A cancellation before the service has listed the connection has not reached it.
+                // A cancellation does not reach the connection before the service has listed it.
                 try reconnections.checkNotCancelled()
                 bytes = body.makeAsyncIterator()
             }
@@ -118,13 +123,18 @@ struct EventConnection: ElementReader {
             return .lost(error, isTransient: error.transientStatus != nil)
         } catch let error as URLError where error.code != .cancelled {
             return .lost(error, isTransient: true)
+        } catch {
+            // An error mapper has replaced the error of the status.
+            guard reconnects, let refusal = refusal.take() else { throw error }
+            return .lost(error, isTransient: TransientFailure.statuses.contains(refusal.status), refusal: refusal)
         }
     }
 
-    /// Opens a connection.
+    /// Opens a connection to the event stream.
     ///
     /// - Returns: The body; `nil` if the server ends the stream with status 204.
     private mutating func open() async throws -> ResponseBody? {
+        refusal = nil
         if reconnects, !request.content.isReplayable {
             throw WebServiceError.bodyNotReplayable(request)
         }
@@ -132,8 +142,8 @@ struct EventConnection: ElementReader {
         if let start { task.systemStart = start }
         defer { start = task.systemStart }
         task.configure { request in
-            // No other media type is accepted, so an `Accept` field of the service for JSON must
-            // not apply.
+            // No other media type is accepted, so an `Accept` field of the service, such as one for
+            // JSON, must not apply.
             if request.headers[.accept]?.contains("text/event-stream") != true {
                 request.headers[.accept] = "text/event-stream"
             }
@@ -141,7 +151,12 @@ struct EventConnection: ElementReader {
             if !parser.fieldID.isEmpty { request.headers["Last-Event-ID"] = parser.fieldID }
         }
         status.set(.connecting)
-        let response = try await task.stream().value
+        let head = task.stream()
+        let response: StreamedResponse
+        do { response = try await head.value } catch {
+            refusal = (try? await head.response).flatMap { (200..<300).contains($0.status) ? nil : $0 }
+            throw error
+        }
         guard response.status != 204 else { return nil }
         let type = response.response.header(.contentType) ?? ""
         guard MediaType.matches(type, pattern: "text/event-stream") else {

@@ -87,7 +87,7 @@ struct LineSplitter: BodyParser {
 /// after ``finish()``.
 ///
 /// ``next()`` throws ``WebServiceError/Code/decoding`` with the line as its body and the line
-/// number, counted from 1, in its message. The lines after that one remain available.
+/// number, counted from 1, in its message. The following lines remain available.
 struct JSONLinesParser<Value: Decodable & Sendable>: BodyParser {
     private static var recordSeparator: UInt8 { 0x1E }
 

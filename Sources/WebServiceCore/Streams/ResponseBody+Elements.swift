@@ -35,8 +35,9 @@ extension ResponseBody {
     /// Returns the parts of a multipart body (RFC 2046, section 5.1), such as `multipart/mixed` or
     /// `multipart/x-mixed-replace`.
     ///
-    /// The sequence throws ``WebServiceError/Code/unexpectedContentType`` if the media type has no
-    /// boundary, and ``WebServiceError/Code/decoding`` for a malformed or truncated body.
+    /// The sequence throws ``WebServiceError/Code/unexpectedContentType`` if the media type is not
+    /// multipart or has no boundary of 1 to 70 bytes, and ``WebServiceError/Code/decoding`` for a
+    /// malformed or truncated body.
     ///
     /// - Parameter maximumSize: The maximum size of a part in bytes. For a larger part, the
     ///   sequence throws ``WebServiceError/Code/elementTooLarge``. Defaults to 64 MiB.
@@ -106,10 +107,10 @@ extension ResponseBody {
         /// The header fields of the part, in order.
         public var headers: Headers
 
-        /// The bytes of the part. A `Content-Transfer-Encoding` is not decoded.
+        /// The bytes of the part, as received: a `Content-Transfer-Encoding` is not decoded.
         public var data: Data
 
-        /// Creates a part.
+        /// Creates a part from its header fields and bytes.
         public init(headers: Headers, data: Data) {
             self.headers = headers
             self.data = data

@@ -10,8 +10,8 @@ extension ResponseBody {
     /// ```
     /// The bytes are written to a temporary file in the same folder, which replaces the file when
     /// the body is complete. After an error or a cancellation, the temporary file is removed and an
-    /// existing file is unchanged. A process that is terminated leaves the temporary file
-    /// (`.webservice-…`) behind. Unlike this method, `download(to:)` of `WebServiceTransfers` can
+    /// existing file is unchanged. If the process is terminated, the temporary file
+    /// (`.webservice-…`) remains. Unlike this method, `download(to:)` of `WebServiceTransfers` can
     /// resume an interrupted transfer and check the content.
     ///
     /// The file has the permissions of a new file. A symbolic link is replaced, not followed.

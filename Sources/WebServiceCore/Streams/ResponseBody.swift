@@ -2,17 +2,17 @@ public import Foundation
 
 /// The body of a ``StreamedResponse``: a sequence of the bytes as they arrive.
 ///
-/// Each element contains from 1 byte to about 256 KiB, after decompression. When the buffer of
-/// ``SessionTask/stream(bufferSize:)`` is full, the transport pauses until the next element is read
-/// (`ResponseReceiver+Reading.swift`).
+/// Each element contains at least 1 byte and usually at most about 256 KiB, after decompression.
+/// When the buffer of ``SessionTask/stream(bufferSize:)`` is full, the transport pauses until the
+/// next element is read (`ResponseReceiver+Reading.swift`).
 ///
 /// A body can be iterated over once; a second iteration throws
 /// ``WebServiceError/Code/streamConsumed``. Leaving the loop, releasing the last reference to the
 /// body, ``cancel()`` and the cancellation of the reading Swift task close the connection
-/// immediately. The task retains its result, and thus the body. The bytes that precede an error are
-/// delivered before the error is thrown. Cancellation throws `URLError.cancelled`.
+/// immediately. The task retains its result, which contains the body. The bytes that precede an
+/// error are delivered before the error is thrown. Cancellation throws `URLError.cancelled`.
 public struct ResponseBody: AsyncSequence, Sendable {
-    /// Bytes of the body.
+    /// A chunk of the body's bytes.
     public typealias Element = Data
 
     private enum Content {
@@ -39,11 +39,11 @@ public struct ResponseBody: AsyncSequence, Sendable {
         if case .stream(let handle, _) = content { handle.receiver.options.tail } else { nil }
     }
 
-    /// A Boolean value that indicates whether an interceptor copies the body while it is read.
+    /// Whether an interceptor copies the body while it is read.
     var isCopied: Bool { if case .stream(_, _?) = content { true } else { false } }
 
-    /// The number of bytes of the body; `nil` if it is unknown, as with a compressed or chunked
-    /// body.
+    /// The number of bytes of the body; `nil` if the number is unknown, for example for a
+    /// compressed or chunked body.
     public var expectedLength: Int64? {
         switch content {
         case .stream(let handle, _): handle.length
@@ -51,10 +51,11 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
     }
 
-    /// The trailer fields (RFC 9110, section 6.5); `nil` before the end of the body.
+    /// The trailer fields (RFC 9110, section 6.5); `nil` before the end of the body and after an
+    /// error.
     ///
-    /// They are empty if there are none or if the session does not provide them, as with
-    /// Foundation.
+    /// The value is empty if there are no trailer fields, or if the session does not provide them,
+    /// as is the case for Foundation's sessions.
     public var trailers: Headers? {
         switch content {
         case .stream(let handle, _): handle.receiver.trailers
@@ -67,7 +68,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         if case .stream(let handle, _) = content { handle.receiver.cancel() }
     }
 
-    /// Returns the whole body.
+    /// Reads the body to its end and returns all bytes.
     ///
     /// - Parameter limit: The maximum length in bytes.
     /// - Throws: ``WebServiceError/Code/responseTooLarge`` if the body is longer, and the errors of
@@ -92,7 +93,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
     }
 
-    /// The iteration over a streamed body. Its deallocation ends the exchange.
+    /// The iteration over a streamed body. Deallocating the iteration ends the exchange.
     fileprivate final class Iteration: Sendable {
         let handle: BodyHandle
         let copy: (any BodyCopy)?
@@ -120,7 +121,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         private var source: Source
         /// The encoded bytes that have not been decoded yet.
         private var encoded = Data()
-        /// A Boolean value that indicates whether the decoder may hold further output.
+        /// Whether the decoder may hold further output.
         private var mustDrain = false
         private var count = 0
         /// The error that follows the bytes that were returned last.
@@ -128,19 +129,19 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
         fileprivate init(_ source: Source) { self.source = source }
 
-        /// Returns the next bytes; `nil` at the end, and after an error.
+        /// Returns the next bytes; `nil` at the end and after an error.
         ///
         /// - Throws: `URLError` for a transport error, `URLError.cancelled` after a cancellation,
         ///   `URLError.cannotDecodeContentData` for corrupt compressed data, and `WebServiceError`
-        ///   with the codes `streamConsumed`, `responseTooLarge` and `deadline`, and `storage` if the
-        ///   file of a body that a cache has stored can no longer be read.
+        ///   with code `streamConsumed`, `responseTooLarge` or `deadline`. If a file that contains
+        ///   bytes of the body cannot be written or read, the code is `storage`.
         public mutating func next() async throws -> Data? {
             switch source {
             case .over: return nil
             case .consumed:
                 source = .over
                 throw WebServiceError(
-                    .streamConsumed, "the body has already been iterated over; send the request again to read it again")
+                    .streamConsumed, "the body has already been iterated over; send the request again for a new body")
             case .data(let data, let failure):
                 guard data.isEmpty else {
                     source = .data(Data(), failure)
@@ -168,13 +169,14 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
 
         /// Ends a body that is complete for its reader, such as an event stream after its last
-        /// event. The further bytes are not read, and the end of the body is no cancellation.
+        /// event. The remaining bytes are not read, and the end of the body does not count as a
+        /// cancellation.
         mutating func finish() {
             if case .stream(let iteration) = source { iteration.handle.receiver.finish() }
             source = .over
         }
 
-        /// Returns the next decoded bytes. Enforces the size limit of a streamed body.
+        /// Returns the next decoded bytes, and enforces the size limit of a streamed body.
         private mutating func next(_ handle: BodyHandle) async throws -> Data? {
             if let failure { throw failure }
             var received = try await received(handle)

@@ -4,7 +4,7 @@ import Synchronization
 extension ServerSentEvent {
     /// A policy for reconnecting an event stream after its connection has ended.
     public struct Reconnection: Sendable {
-        /// `nil` for streams that do not reconnect.
+        /// The delays before reconnections; `nil` for streams that do not reconnect.
         let delays: Delays?
 
         struct Delays: Sendable {
@@ -14,9 +14,9 @@ extension ServerSentEvent {
             let base: Duration
             let maximum: Duration
             let attempts: Int
-            /// Returns a number from 0 to 1; `nil` for the generator of the clock.
+            /// A closure that returns a number from 0 to 1; `nil` to use the clock's generator.
             var random: (@Sendable () -> Double)?
-            /// A closure that replaces the rules for errors, or `nil` to apply them.
+            /// A closure that replaces the rules for errors; `nil` to apply the rules.
             var predicate: (@Sendable (_ error: (any Error)?, _ isTransient: Bool) -> Bool)?
 
             init(base: Duration, maximum: Duration, attempts: Int?, random: (@Sendable () -> Double)? = nil) {
@@ -33,15 +33,16 @@ extension ServerSentEvent {
             ///   - time: The reconnection time of the stream; `nil` if it has not set one.
             ///   - clock: The clock of the service.
             func delay(after failures: Int, _ time: Duration?, _ clock: TaskClock) -> Duration {
-                max(time ?? base, base).doubled(failures - 1, upTo: maximum) * (1 + (random?() ?? clock.random()) / 2)
+                max(time ?? base, base).doubled(failures - 1, upTo: max(maximum, time ?? .zero))
+                    * (1 + (random?() ?? clock.random()) / 2)
             }
         }
 
-        /// A policy under which the end of the connection ends the sequence.
+        /// A policy without reconnections: the end of the connection ends the sequence.
         public static let never = Reconnection(delays: nil)
 
-        /// Returns a policy that reconnects after a transport error and after the server has closed
-        /// the connection.
+        /// Returns a policy that reconnects after a transport error, after some statuses, and after
+        /// the server has closed the connection.
         ///
         /// The next request contains the ID of the last event as `Last-Event-ID`, and its
         /// credentials are obtained again. Status 204 ends the sequence. After the statuses
@@ -51,33 +52,36 @@ extension ServerSentEvent {
         ///
         /// A header field cannot contain an ID that has more than
         /// ``Request/maximumHeaderValueLength`` bytes, contains control characters, or begins or
-        /// ends with a space or a tab. The last valid ID is sent instead, so events may be
-        /// delivered twice, but none are lost.
+        /// ends with a space or a tab. The last ID that a header field can contain is sent instead,
+        /// so events may be delivered twice, but no event is lost.
         ///
         /// A request whose body can be read only once fails with
         /// ``WebServiceError/Code/bodyNotReplayable`` before it is sent.
         ///
-        /// The delay is the reconnection time of the stream, limited to the range from `baseDelay`
-        /// to `maximumDelay`, or `baseDelay` if the stream has not set one. It is doubled for each
-        /// further consecutive connection that ends without an event, up to `maximumDelay`, and
-        /// then increased at random by up to half. A longer `Retry-After` replaces the result. The
-        /// delay is therefore never shorter than `baseDelay`, and its minimum grows while the
-        /// server sends no events.
+        /// The delay is the reconnection time of the stream (at most one hour), or `baseDelay` if
+        /// `baseDelay` is longer or the stream has not set a reconnection time. The delay is
+        /// doubled, up to `maximumDelay`, for each further consecutive connection that ends without
+        /// an event, and is then increased at random by up to half. A longer `Retry-After` replaces
+        /// the result. The delay is therefore never shorter than `baseDelay` or the reconnection
+        /// time, and its minimum grows while the server sends no events.
         ///
         /// - Parameters:
         ///   - baseDelay: The minimum delay, and the delay if the server sets none. Values below 1
         ///     millisecond count as 1 millisecond. Defaults to 1 second.
-        ///   - maximumDelay: The maximum delay before the random increase. Values below `baseDelay`
-        ///     count as `baseDelay`. Defaults to 30 seconds.
+        ///   - maximumDelay: The maximum of the doubled delay, before the random increase. A longer
+        ///     reconnection time of the stream is not reduced. Values below `baseDelay` count as
+        ///     `baseDelay`. Defaults to 30 seconds.
         ///   - maximumAttempts: The number of consecutive connections without an event after which
-        ///     the sequence ends, with the error of the last one. Values below 1 count as 1.
-        ///     Defaults to `nil`: no limit.
+        ///     the sequence ends, with the error of the last connection if there is one. Values
+        ///     below 1 count as 1. Defaults to `nil`: no limit.
         ///   - predicate: A closure that returns whether to reconnect after a connection has ended,
         ///     within `maximumAttempts`. It receives the error, or `nil` if the server closed the
-        ///     connection, and whether the rules above reconnect after it. It is also called for
-        ///     errors with the codes ``WebServiceError/Code/unacceptableStatus`` and
+        ///     connection, and a Boolean that indicates whether the rules above would reconnect.
+        ///     The closure is also called for errors of an ``ErrorMapper`` and errors with codes
+        ///     ``WebServiceError/Code/unacceptableStatus`` and
         ///     ``WebServiceError/Code/unexpectedContentType`` after which the rules do not
-        ///     reconnect. The reader of the events calls it. Defaults to `nil`: the rules apply.
+        ///     reconnect. The reader of the events calls the closure. Defaults to `nil`: the rules
+        ///     apply.
         public static func reconnecting(
             baseDelay: Duration = .seconds(1), maximumDelay: Duration = .seconds(30), maximumAttempts: Int? = nil,
             when predicate: (@Sendable (_ error: (any Error)?, _ isTransient: Bool) -> Bool)? = nil
@@ -134,19 +138,24 @@ package final class Reconnections: InFlightWork {
     /// Records that the current connection has delivered an element.
     package func didDeliver() { failures.store(-1, ordering: .relaxed) }
 
-    /// Ends the current connection, and returns the delay before the next one; `nil` if there is
-    /// none. Called by the reader of the sequence.
+    /// Ends the current connection, and returns the delay before the next one; `nil` if there is no
+    /// next one. The reader of the sequence calls this method.
     ///
     /// - Parameters:
     ///   - error: The error of the connection; `nil` if the server closed it.
     ///   - isTransient: Whether to reconnect if there is no predicate.
+    ///   - refusal: The response of the connection if an error mapper has mapped it. Defaults to
+    ///     `nil`, which means the response of the error.
     ///   - time: The reconnection time that the stream has set. Defaults to `nil`.
-    package func delay(after error: (any Error)?, isTransient: Bool, _ time: Duration? = nil) -> Duration? {
+    package func delay(
+        after error: (any Error)?, isTransient: Bool, refusal: Response? = nil, _ time: Duration? = nil
+    ) -> Duration? {
         let failures = failures.wrappingAdd(1, ordering: .relaxed).newValue
         guard let delays = policy.delays, failures < delays.attempts,
             delays.predicate?(error, isTransient) ?? isTransient
         else { return nil }
-        let retryAfter = (error as? WebServiceError)?.retryAfter(now: service.clock.date) ?? .zero
+        let response = refusal ?? (error as? WebServiceError)?.response
+        let retryAfter = response?.retryAfter(now: service.clock.date) ?? .zero
         return max(delays.delay(after: failures, time, service.clock), retryAfter)
     }
 
@@ -160,7 +169,7 @@ package final class Reconnections: InFlightWork {
         try await wait(for: end) { await service.clock.value(of: end, orAfter: delay, true, orIfCancelled: false) }
     }
 
-    /// Waits until a value is set to `true`. It is set to `false` by a cancellation.
+    /// Waits until a value is set to `true`. A cancellation sets the value to `false`.
     ///
     /// - Throws: `URLError.cancelled` once the sequence or the Swift task is cancelled.
     package func wait(for end: Once<Bool>) async throws {
@@ -190,7 +199,7 @@ package final class Reconnections: InFlightWork {
 
     package var workID: ObjectIdentifier { ObjectIdentifier(self) }
 
-    /// The sequence in flight; `nil` while a connection is open, which is listed as a stream.
+    /// The sequence in flight; `nil` unless it waits, because each connection is listed itself.
     var snapshot: InFlightExchange? {
         state.withLock { $0.end } == nil ? nil : InFlightExchange(self, .reconnection, request)
     }

@@ -1,7 +1,7 @@
 extension ServerSentEvent {
-    /// The state of the connection of an event stream.
+    /// The state of an event stream's connection.
     public enum ConnectionState: Sendable {
-        /// A request was sent, and no response has arrived yet.
+        /// A request is being sent, and no response has arrived yet.
         case connecting
         /// The response has arrived; its body is the event stream.
         case open(Response)
@@ -13,9 +13,9 @@ extension ServerSentEvent {
 
     /// The events of an event stream, or their decoded data.
     ///
-    /// ``SessionTask/events(_:lastEventID:maximumSize:until:)-2jzad`` returns it. The sequence can
-    /// be iterated over once; leaving the loop closes the connection. Events that precede an error
-    /// are delivered before it.
+    /// ``SessionTask/events(_:lastEventID:maximumSize:until:)-2jzad`` returns such a stream. It can
+    /// be iterated over only once; leaving the loop closes the connection. Events that precede an
+    /// error are delivered before the error is thrown.
     public struct Stream<Element: Sendable>: AsyncSequence, Sendable {
         let status: EventStreamStatus
         private let elements: BodySequence<Element>
@@ -27,8 +27,9 @@ extension ServerSentEvent {
 
         /// Returns an iterator over the elements.
         ///
-        /// The iterator throws the errors of the exchange, those of ``ResponseBody``, and those
-        /// that the method that created the stream documents. After an error, it returns `nil`.
+        /// The iterator throws the errors of the exchange and of ``ResponseBody``, and the errors
+        /// that are documented for the method that created the stream. After an error, the iterator
+        /// returns `nil`.
         public func makeAsyncIterator() -> some AsyncIteratorProtocol<Element, any Error> & Sendable {
             elements.makeAsyncIterator()
         }
@@ -50,17 +51,18 @@ extension ServerSentEvent {
             return self
         }
 
-        /// The state of the connection, now and after every change.
+        /// A sequence of the states of the connection: the current state, and the new state after
+        /// every change.
         ///
         /// A slow reader receives the latest state. The sequence ends with the event stream. Every
-        /// access returns another sequence.
+        /// access returns a new sequence.
         public var states: AsyncStream<ConnectionState> { status.states }
 
         /// The last event ID of the stream; empty if there is none.
         ///
-        /// The ID changes before an event with an ID is delivered, and also when an event has an ID
-        /// but no data. To continue the stream in another process, store the ID and pass it as
-        /// `lastEventID`.
+        /// The ID changes before an event with an ID is delivered. An event with an ID but no data
+        /// is not delivered but also changes the ID. To continue the stream in another process,
+        /// store the ID and pass it as `lastEventID`.
         public var lastEventID: String { status.lastEventID }
     }
 }

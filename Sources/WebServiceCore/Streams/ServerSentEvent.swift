@@ -18,7 +18,7 @@ public struct ServerSentEvent: Sendable, Hashable {
     /// The time is at most one hour.
     public var retry: Duration?
 
-    /// Creates an event.
+    /// Creates an event with the given type, data, ID and reconnection time.
     public init(type: String = "message", data: String, id: String = "", retry: Duration? = nil) {
         self.type = type
         self.data = data
@@ -118,7 +118,7 @@ struct ServerSentEventParser: BodyParser {
     private(set) var lastEventID: String
     /// The last ID of a dispatched event that a header field can contain.
     ///
-    /// The next connection sends it as `Last-Event-ID`, unless it is empty.
+    /// The next connection sends this ID as `Last-Event-ID`, unless the ID is empty.
     private(set) var fieldID: String
     /// The value of the last valid `retry` field; `nil` if there was none. The time is at most one
     /// hour.
@@ -135,15 +135,16 @@ struct ServerSentEventParser: BodyParser {
     /// The number of leading bytes without a line break.
     private var searched = 0
     private var isAtStart = true
-    /// A Boolean value that indicates whether an LF at the front belongs to the last line break.
+    /// Whether an LF at the front belongs to the last line break.
     private var skipsLineFeed = false
     private var block: EventBlock
 
     /// - Parameters:
-    ///   - lastEventID: The ID of the last event of the previous connection. It applies to events
-    ///     before the first `id` field.
+    ///   - lastEventID: The ID of the last event of the previous connection. The ID applies to
+    ///     events before the first `id` field.
     ///   - fieldID: The last ID of the previous connection that a header field can contain.
-    ///   - maximumSize: The maximum size of the data of an event, and of any other line, in bytes.
+    ///   - maximumSize: The maximum size of an event's data together with the current line, in
+    ///     bytes.
     init(lastEventID: String = "", fieldID: String = "", maximumSize: Int = 16 << 20) {
         self.lastEventID = lastEventID
         self.fieldID = fieldID

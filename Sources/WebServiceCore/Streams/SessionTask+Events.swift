@@ -6,24 +6,26 @@ extension SessionTask {
     /// ```swift
     /// for try await event in service.GET("/news").events(.reconnecting()) { print(event.data) }
     /// ```
-    /// Reading the first element sends the request, with `Accept: text/event-stream` unless its
-    /// `Accept` field contains this media type, and with `Cache-Control: no-store` unless it has a
-    /// `Cache-Control` field. For a media type other than `text/event-stream`, the sequence throws
+    /// Reading the first element sends the request. Its `Accept` field is set to
+    /// `text/event-stream` unless the field already contains this media type, and
+    /// `Cache-Control: no-store` is added unless the request has a `Cache-Control` field. For a
+    /// media type other than `text/event-stream`, the sequence throws
     /// ``WebServiceError/Code/unexpectedContentType``. Status 204 ends the sequence.
     ///
     /// - Parameters:
     ///   - reconnection: The policy for reconnecting. Defaults to
     ///     ``ServerSentEvent/Reconnection/never``.
-    ///   - lastEventID: The last event ID of an earlier event stream that this one continues, sent
-    ///     as `Last-Event-ID` if a header field can contain it. Defaults to an empty string: none.
+    ///   - lastEventID: The last event ID of an earlier event stream that this stream continues.
+    ///     The ID is sent as `Last-Event-ID` if a header field can contain it. Defaults to an empty
+    ///     string, which means that there is none.
     ///   - maximumSize: The maximum size of an event in bytes. For a larger event, the sequence
     ///     throws ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
     ///   - terminator: A closure that returns whether an event is the last one. The sequence ends
     ///     after that event, and the connection is closed. If the stream ends before that event and
     ///     is not reconnected, the sequence throws ``WebServiceError/Code/streamEndedEarly``, so
     ///     that a truncated response is not mistaken for a complete one. If no stream was opened,
-    ///     it throws the error of the connection. Defaults to `nil`: the end of the connection ends
-    ///     the sequence.
+    ///     the sequence throws the error of the connection. Defaults to `nil`: the end of the
+    ///     connection ends the sequence.
     public func events(
         _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "", maximumSize: Int = 16 << 20,
         until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil
@@ -45,7 +47,7 @@ extension SessionTask {
         events(reconnection, lastEventID: lastEventID, maximumSize: maximumSize) { $0.data == lastData }
     }
 
-    /// Returns the decoded data of the events of an event stream.
+    /// Returns the decoded data of an event stream's events.
     ///
     /// The elements correspond to those of ``events(_:lastEventID:maximumSize:until:)-2jzad``
     /// without the terminating event, whose data need not be valid. For data that cannot be
@@ -67,7 +69,7 @@ extension SessionTask {
             })
     }
 
-    /// Returns the decoded data of the events of an event stream, up to an event with the given
+    /// Returns the decoded data of the events in an event stream, up to an event with the given
     /// data, such as `"[DONE]"`, which is not decoded.
     public func events<Value: Decodable & Sendable>(
         _ type: Value.Type, _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "",

@@ -16,7 +16,7 @@ package final class StoredBody: Sendable {
         self.count = count
     }
 
-    /// Reads bytes from an offset. Blocks the thread.
+    /// Reads bytes from an offset. This method blocks the thread.
     ///
     /// - Returns: The number of bytes, greater than 0 before the end of the body.
     /// - Throws: ``WebServiceError/Code/storage`` if the file cannot be read or was truncated.
@@ -31,7 +31,7 @@ package final class StoredBody: Sendable {
         }
     }
 
-    /// Returns all bytes. Blocks the thread.
+    /// Returns all bytes. This method blocks the thread.
     ///
     /// - Throws: ``WebServiceError/Code/storage`` if the file cannot be read or was truncated.
     package func content() throws(WebServiceError) -> Data {
@@ -46,8 +46,8 @@ package final class StoredBody: Sendable {
 }
 
 extension Next {
-    /// Returns a response with a stored body, which is read from its file as the reader of the
-    /// stream takes it.
+    /// Returns a response with a stored body. The body is read from its file as the reader of the
+    /// stream takes its bytes.
     ///
     /// The deadline, the size limit, the progress and the cancellation of the request apply as to a
     /// body from a server.
@@ -81,8 +81,8 @@ extension SessionTask {
     }
 }
 
-/// A transfer from a file to the receiver of a stream, in place of one from a server. It reads only
-/// what the receiver takes.
+/// A transfer that reads a body from a file, instead of from a server, for the receiver of a
+/// stream. The transfer does not read while the receiver is paused.
 private final class StoredBodyTransfer: StreamTask {
     private let body: StoredBody
     private let receiver: ResponseReceiver
@@ -104,7 +104,8 @@ private final class StoredBodyTransfer: StreamTask {
 
     // MARK: On the queue
 
-    /// Delivers bytes until the receiver pauses. The bytes that it has not taken are read again.
+    /// Delivers bytes until the receiver pauses. The bytes that the receiver has not taken are read
+    /// again later.
     private func deliver() {
         withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { room in
             while case let (offset, isOver) = progress.withLock({ $0 }), !isOver {

@@ -10,17 +10,16 @@ package struct TaskWork: Sendable {
     /// The clock of the service.
     package var clock: TaskClock { task.clock }
 
-    /// A Boolean value that indicates whether the service's account has ended. If so, files for a
-    /// later continuation are removed.
+    /// Whether the service's account has ended. If so, files for a later continuation are removed.
     package var accountHasEnded: Bool { task.service.setup.scope?.isEnded == true }
 
-    /// Returns the URL that the request is sent to.
+    /// Returns the URL to which the request is sent.
     package func url() throws -> String { try task.encode(request).url }
 
     /// Waits while the task is suspended.
     package func permission() async throws { try await task.permission() }
 
-    /// Waits for a duration, and while the task is suspended.
+    /// Waits for a duration, and records the wait.
     package func pause(for duration: Duration) async throws { try await task.pause(for: duration) }
 
     /// Adds an event to the timeline of the task.
@@ -49,13 +48,19 @@ package struct TaskWork: Sendable {
             .pauseToContinue(request, after: error, attempt: attempt, spent: spent, in: task)
     }
 
+    /// Returns the error that the error mappers of the request and the service create for an
+    /// unacceptable response.
+    package func mappedError(for response: Response) -> (any Error)? { task.mappedError(for: response) }
+
     /// Sends one request of the work, and returns its whole response.
     ///
     /// - Parameters:
-    ///   - accepts: Returns whether a response with a status that is an error is returned.
-    ///   - progress: Receives the progress of the request.
-    ///   - interim: Receives the interim heads on a thread of the session, which it must not block,
-    ///     if the session provides them. An error that it throws ends the request.
+    ///   - accepts: A closure that returns whether to return a response whose status is an error
+    ///     instead of throwing that error.
+    ///   - progress: A closure that receives the progress of the request.
+    ///   - interim: A closure that receives the interim heads, if the session provides them, on a
+    ///     thread of the session, which the closure must not block. An error that it throws ends
+    ///     the request.
     package func send(
         _ request: Request, accepting accepts: (Response) -> Bool,
         progress: @escaping @Sendable (TransferProgress) -> Void = { _ in },
@@ -103,7 +108,7 @@ package struct TaskWork: Sendable {
         /// Sends the request, and returns the response when its head has arrived.
         package func response() async throws -> StreamedResponse { try await stream.value }
 
-        /// Ends the exchange and adds its records. Called once.
+        /// Ends the exchange and adds its records. This method is called once.
         package func end() {
             exchange.cancel()
             owner.add(exchange.log)
@@ -112,11 +117,11 @@ package struct TaskWork: Sendable {
 }
 
 extension SessionTask {
-    /// Returns a typed task whose value the work produces, instead of the request.
+    /// Returns a typed task whose value the work produces in place of the request.
     ///
-    /// The work runs in a Swift task from the first `resume()` on, and is cancelled with the task.
-    /// The handlers of the result wait until the work has ended, even after a cancellation, so that
-    /// they can use the same files and other resources.
+    /// The work runs in a Swift task that starts at the first `resume()` and is cancelled with the
+    /// task. The handlers of the result wait until the work has ended, even after a cancellation,
+    /// so the handlers can use the same files and other resources.
     package func perform<Value: Sendable>(
         _ work: @escaping @Sendable (TaskWork) async throws -> (value: Value, response: Response)
     ) -> TypedTask<Value> {
@@ -131,8 +136,9 @@ extension SessionTask {
         return typed(accepting: .any) { _ in try outcome.value }.onProgress { _ in }
     }
 
-    /// Replaces the sending of the request by a closure that provides the response. Has no effect
-    /// on a download, on a task that has no request of its own, and after `resume()`.
+    /// Replaces the sending of the request with a closure that provides the response. This method
+    /// has no effect after `resume()`, on a task with a ``TaskWork``, or on a task without its own
+    /// request.
     package func replaceSending(by producer: @escaping @Sendable (_ task: SessionTask, _ request: Request) -> Void) {
         let replaced = call.withLock { state in
             state.isDownload || state.hasProducer && state.unsent?.request.url == nil
@@ -157,7 +163,9 @@ private final class WorkRun: Prelude {
         if setup.scope != nil, token == nil { return task.cancel() }
         task.observe(setup.delegateReference)
         task.observe(by: setup.observers, request)
-        _ = task.call.withLock { $0.attach(self) }  // no result precedes the start
+        // An observer or another thread may have cancelled the task, whose handlers would then not
+        // wait for the work.
+        guard task.attach(self) else { return }
         task.attach(
             Task(executorPreference: task.clock.executor) {
                 let result = await Result.catching { try await operation(work) }

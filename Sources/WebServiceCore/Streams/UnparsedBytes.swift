@@ -1,6 +1,6 @@
 import Foundation
 
-/// The bytes of a body that a parser has received and not yet consumed.
+/// The bytes of a body that a parser has received but not yet consumed.
 ///
 /// Appending and consuming take amortized constant time per byte.
 struct UnparsedBytes: Sendable {

@@ -1,7 +1,7 @@
 /// Byte classes and comparisons that protocols define for ASCII.
 ///
-/// They operate on UTF-8 bytes: `"\r\n"` is one `Character` in Swift, so checks on characters miss
-/// it.
+/// They operate on UTF-8 bytes. In Swift, `"\r\n"` is one `Character`, so checks of characters
+/// would miss it.
 package enum ASCII {
     /// Returns whether a byte is legal in a token, such as a method or a field name.
     ///

@@ -2,7 +2,7 @@ import Dispatch
 
 /// A serial queue for work that waits for the disk or for other processes.
 ///
-/// A forked process does not inherit threads, so there the work runs on the calling thread.
+/// A forked process does not inherit threads, so its work runs on the calling thread.
 package final class BlockingQueue: Sendable {
     private let queue: PerProcess<DispatchQueue>
 
@@ -11,7 +11,7 @@ package final class BlockingQueue: Sendable {
     }
 
     /// Runs work after the work added earlier. In a forked process, this method returns after the
-    /// work has run, and the work must not call it.
+    /// work has run, and the work must not call the method.
     package func run(_ work: @escaping @Sendable () -> Void) {
         if Fork.count > 0 { queue.value.sync(execute: work) } else { queue.value.async(execute: work) }
     }

@@ -1,8 +1,9 @@
 import Foundation
 
-/// A buffer for the bytes of a body. The body takes over its memory without a copy.
+/// A buffer for the bytes of a body. The body takes over the buffer's memory, usually without a
+/// copy.
 ///
-/// @unchecked: its memory belongs to this value alone.
+/// @unchecked: the memory belongs to this value alone.
 struct BodyBuffer: ~Copyable, @unchecked Sendable {
     /// The initial capacity for a body of unknown length, in bytes.
     private static let firstCapacity = 2 << 10
@@ -73,9 +74,10 @@ struct BodyBuffer: ~Copyable, @unchecked Sendable {
 
 /// A pool of memory for bodies.
 ///
-/// For each large body, the system would provide new pages, which costs more than filling them. It
-/// reuses smaller blocks itself. The pool therefore manages sizes of more than 16 KiB, up to 1 MiB.
-/// They are multiples of 16 KiB to limit unused memory. The pool retains at most 16 MiB.
+/// The system would provide new pages for each large body, which takes longer than filling them.
+/// The system reuses smaller blocks itself, so the pool manages only sizes of more than 16 KiB, up
+/// to 1 MiB. All sizes are multiples of 16 KiB, which limits the unused memory. The pool retains at
+/// most 16 MiB.
 final class BodyMemory: Sendable {
     static let shared = BodyMemory()
 

@@ -1,5 +1,5 @@
 /// The asynchronous sequences that are notified when a value changes. The lock of the value guards
-/// them.
+/// these sequences.
 package struct ChangeObservers<Element: Sendable>: Sendable {
     package typealias Observer = AsyncStream<Element>.Continuation
 
@@ -14,13 +14,13 @@ package struct ChangeObservers<Element: Sendable>: Sendable {
     private mutating func add(_ observer: Observer, _ first: Element?) -> UInt64 {
         last += 1
         observers[last] = observer
-        // Precedes every later change, because the lock is held.
+        // This element precedes every later change, because the lock is held.
         if let first { observer.yield(first) }
         return last
     }
 
-    /// Returns a sequence with the current element, if any, and the one after each change. A slow
-    /// reader receives the latest elements.
+    /// Returns a sequence with the current element, if any, and the new element after each change.
+    /// A slow reader receives the latest elements.
     ///
     /// - Parameters:
     ///   - count: The number of unread elements that are retained. Defaults to 1.

@@ -1,4 +1,5 @@
-/// A priority queue with removable elements, the lowest rank first: a binary heap.
+/// A priority queue with removable elements, implemented as a binary heap. The element with the
+/// lowest rank is first.
 ///
 /// Adding and removing take O(log n) time and, once the queue has grown, do not allocate.
 package struct PriorityQueue<Element> {
@@ -56,8 +57,8 @@ package struct PriorityQueue<Element> {
         return taken
     }
 
-    /// Removes the elements that a closure selects. It is called with each element, in the order of
-    /// their ranks, in O(n log n) time.
+    /// Removes the elements that a closure selects, in O(n log n) time. The closure is called with
+    /// each element, in the order of the ranks.
     package mutating func removeAll(where isRemoved: (Element) -> Bool) {
         heap.sort { [slots] in slots[$0].rank < slots[$1].rank }  // a sorted array is a heap
         let sorted = heap
@@ -160,8 +161,10 @@ package struct Queue<Element> {
     }
 }
 
+extension Queue: Sendable where Element: Sendable {}
+
 /// A list that stores its first element in place. Most exchanges have one handler and one receiver,
-/// whose lists then need no memory of their own.
+/// whose lists then need no separate memory.
 struct ShortList<Element> {
     private var first: Element?
     private var rest: [Element] = []
@@ -169,7 +172,7 @@ struct ShortList<Element> {
     var count: Int { first == nil ? 0 : rest.count + 1 }
     var isEmpty: Bool { first == nil }
     var last: Element? { rest.last ?? first }
-    var all: [Element] { [first].compactMap(\.self) + rest }
+    var all: [Element] { first.map { [$0] + rest } ?? [] }
 
     /// The element at a valid index.
     subscript(index: Int) -> Element {

@@ -22,7 +22,8 @@ package struct Descriptor: ~Copyable, Sendable {
         #endif
     }
 
-    /// Closes the descriptor and reports errors: some file systems report a failed write only then.
+    /// Closes the descriptor and throws any error, because some file systems report a failed write
+    /// only at this point.
     consuming func close() throws(SystemFailure) {
         let number = number
         discard self
@@ -40,7 +41,7 @@ package struct Descriptor: ~Copyable, Sendable {
 
     /// Returns the first `count` bytes, fewer if the file ends earlier.
     borrowing func content(count: Int) throws(SystemFailure) -> Data {
-        // The system may overcommit memory and terminate the process when it is used.
+        // The system may overcommit memory and terminate the process when the memory is used.
         let isPossible = count <= 1 << 30 || UInt64(count) <= ProcessInfo.processInfo.physicalMemory
         guard isPossible, let start = malloc(max(count, 1)) else { throw SystemFailure(call: "malloc", number: ENOMEM) }
         do throws(SystemFailure) {
@@ -102,12 +103,12 @@ extension Descriptor {
         try system("fchmod") { fchmod(number, mode_t(mode)) }
     }
 
-    /// A Boolean value that indicates whether the file belongs to the user of the process.
+    /// Returns whether the file belongs to the user of the process.
     package borrowing func isOwned() throws(SystemFailure) -> Bool {
         try details().st_uid == geteuid()
     }
 
-    /// The number of names (hard links) of the file.
+    /// Returns the number of names (hard links) of the file.
     package borrowing func nameCount() throws(SystemFailure) -> Int {
         Int(clamping: try details().st_nlink)
     }
@@ -139,8 +140,8 @@ extension Descriptor {
         }
     }
 
-    /// Locks the file until the descriptor is closed, after waiting until no other descriptor holds
-    /// a lock. A file system without locks is not an error.
+    /// Waits until no other descriptor holds a lock, and then locks the file until the descriptor
+    /// is closed. A file system without locks is not an error.
     package borrowing func lockAfterOthers() throws(SystemFailure) {
         if try lock() == .heldByAnother { try system("flock") { flock(number, LOCK_EX) } }
     }
@@ -152,10 +153,11 @@ extension Descriptor {
 }
 
 extension Folder {
-    /// Opens a file for reading and writing, without following a link or waiting for a FIFO.
+    /// Opens a file for reading and writing, without following a link or waiting for the peer of a
+    /// FIFO.
     ///
-    /// - Parameter isNew: Whether an existing file is an error. Otherwise, a missing file is
-    ///   created. New files are accessible only to the user (0600).
+    /// - Parameter isNew: Whether an existing file is an error. A missing file is created,
+    ///   accessible only to the user (0600).
     package borrowing func openFile(_ name: String, isNew: Bool) throws(SystemFailure) -> Descriptor {
         let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (isNew ? O_EXCL : 0)
         let folder = descriptor.number
@@ -164,7 +166,8 @@ extension Folder {
 
     /// Returns the permissions that the system gives to new files in the folder.
     ///
-    /// - Parameter probe: The name of a file that is created and removed. It must not exist.
+    /// - Parameter probe: The name of a file that is created and removed. No file with this name
+    ///   may exist before the call.
     package borrowing func modeOfNewFiles(through probe: String) throws(SystemFailure) -> UInt32 {
         let folder = descriptor.number
         let file = try Descriptor("openat") {
@@ -204,10 +207,10 @@ package struct SystemFailure: Error {
     /// A file that ended before its expected length.
     static var shortRead: SystemFailure { SystemFailure(call: "read", number: EIO) }
 
-    /// A Boolean value that indicates whether a file exceeds the available memory.
+    /// Whether a file exceeds the available memory.
     package var isTooLong: Bool { call == "malloc" }
 
-    /// A Boolean value that indicates whether the user lacks permission.
+    /// Whether the user lacks permission.
     package var isRefused: Bool { number == EACCES || number == EPERM }
 
     var description: String { "\(call): \(String(cString: strerror(number)))" }

@@ -1,7 +1,7 @@
 package import Foundation
 
 /// The status of a file. Two values are equal if they describe the same file and the file was not
-/// written in the meantime. Moving a file does not change its status.
+/// written between them. Moving a file does not change its status.
 package struct FileStatus: Sendable, Equatable {
     let device: UInt64
     package let inode: UInt64
@@ -34,8 +34,8 @@ package struct FileStatus: Sendable, Equatable {
     package var isLink: Bool { kind == UInt32(S_IFLNK) }
 }
 
-/// An open folder. All files are accessed relative to it and no link is followed, so replacing its
-/// path, or placing a link there, cannot redirect an access.
+/// An open folder. All files are accessed relative to it, and no link is followed, so replacing the
+/// folder's path or placing a link there cannot redirect an access.
 package struct Folder: ~Copyable, Sendable {
     package let descriptor: Descriptor
 
@@ -43,11 +43,11 @@ package struct Folder: ~Copyable, Sendable {
         self.descriptor = descriptor
     }
 
-    /// Opens a folder.
+    /// Opens the folder at a path.
     ///
     /// - Parameter followsLink: Whether a link to a folder is accepted. Defaults to `false`.
     /// - Returns: `nil` if the folder does not exist.
-    /// - Throws: ``SystemFailure``, including for anything else that is not a folder.
+    /// - Throws: ``SystemFailure``, also if the path names something other than a folder.
     package init?(_ path: String, followsLink: Bool = false) throws(SystemFailure) {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW)
         do throws(SystemFailure) {
@@ -117,7 +117,7 @@ package struct Folder: ~Copyable, Sendable {
         }
     }
 
-    /// Returns the status of an entry, without following a link; `nil` if it does not exist.
+    /// Returns the status of an entry, without following a link; `nil` if the entry does not exist.
     package borrowing func status(of name: String) throws(SystemFailure) -> FileStatus? {
         var status = stat()
         do throws(SystemFailure) {
@@ -129,8 +129,8 @@ package struct Folder: ~Copyable, Sendable {
         return FileStatus(status)
     }
 
-    /// Returns the bytes of a file, or only its first bytes if `isWhole` returns `false`, and its
-    /// status when they were read.
+    /// Returns the bytes of a file, or only its first bytes if `isWhole` returns `false`, together
+    /// with the status of the file when the bytes were read.
     ///
     /// - Parameters:
     ///   - limit: The length above which `isWhole` is called. Defaults to 1 MiB.
@@ -138,8 +138,8 @@ package struct Folder: ~Copyable, Sendable {
     ///     Defaults to 64.
     ///   - isWhole: A closure that returns whether a longer file, with these first bytes and of
     ///     this length, is read completely.
-    /// - Returns: `nil` if there is no regular file. Other files are not read, and a FIFO is not
-    ///   waited for.
+    /// - Returns: `nil` if there is no regular file. Other files are not read, and the method does
+    ///   not wait for the writer of a FIFO.
     /// - Throws: ``SystemFailure``; with `isTooLong` for a file that exceeds the available memory.
     package borrowing func content(
         of name: String, limit: Int = 1 << 20, headCount: Int = 64,
@@ -164,7 +164,8 @@ package struct Folder: ~Copyable, Sendable {
         return (try file.content(count: status.size), status)
     }
 
-    /// Replaces an entry with a file of these bytes that only the user can access (0600).
+    /// Replaces an entry with a file that contains the given bytes and is accessible only to the
+    /// user (0600).
     ///
     /// The file is written under a temporary name first, so that either the old or the new file
     /// exists at any time. After a failure, the old file remains.
@@ -194,7 +195,7 @@ package struct Folder: ~Copyable, Sendable {
         try system("renameat") { renameat(descriptor.number, name, descriptor.number, newName) }
     }
 
-    /// Removes a file or link. A missing one is not an error.
+    /// Removes a file or link. A missing entry is not an error.
     package borrowing func remove(_ name: String) throws(SystemFailure) {
         try system("unlinkat") { unlinkat(descriptor.number, name, 0) == -1 && errno != ENOENT ? -1 : 0 }
     }
@@ -202,7 +203,7 @@ package struct Folder: ~Copyable, Sendable {
     /// Removes a file only if its status is unchanged.
     ///
     /// The file is moved aside and inspected again. If another process has replaced it in the
-    /// meantime, it is moved back unless a newer file exists.
+    /// meantime, the replacement is moved back unless an even newer file exists.
     package borrowing func remove(_ name: String, ifStill status: FileStatus, aside: String) throws(SystemFailure) {
         try move(name, to: aside)
         if try self.status(of: aside) != status, linkat(descriptor.number, aside, descriptor.number, name, 0) == -1,
@@ -238,8 +239,8 @@ extension Folder {
         }
     }
 
-    /// Opens an existing file for reading and writing, without following a link or waiting for a
-    /// FIFO; `nil` if it does not exist.
+    /// Opens an existing file for reading and writing, without following a link or waiting for the
+    /// peer of a FIFO; `nil` if the file does not exist.
     package borrowing func existingFile(_ name: String) throws(SystemFailure) -> Descriptor? {
         let number = descriptor.number
         do throws(SystemFailure) {
@@ -264,10 +265,11 @@ extension Folder {
         }
     }
 
-    /// Removes everything in the folder except one file. Links are removed and not followed, and
-    /// what is mounted in the folder is neither entered nor removed.
+    /// Removes everything in the folder except one file. Links are removed and not followed. File
+    /// systems that are mounted in the folder are neither entered nor removed.
     ///
-    /// - Throws: The first failure, after everything else was removed.
+    /// - Throws: The first failure, after everything else was removed; also if files are added
+    ///   again and again.
     package borrowing func removeContents(except kept: String) throws(SystemFailure) {
         // Another thread or process may add files at the same time.
         for _ in 0..<10 {
@@ -280,10 +282,10 @@ extension Folder {
 
     /// Removes files and folders with their contents.
     ///
-    /// A folder that is not empty is renamed before it is opened, which fails for a mount point,
-    /// and the folders in it are moved to this one, which fails across mount points. A tree of any
-    /// depth therefore needs two descriptors and no recursion, and replacing a folder at the same
-    /// time cannot redirect the removal.
+    /// A folder that is not empty is renamed before it is opened, and the folders in it are moved
+    /// to this one. Renaming fails for a mount point, and moving fails across mount points. A tree
+    /// of any depth therefore needs two descriptors and no recursion, and replacing a folder at the
+    /// same time cannot redirect the removal.
     private borrowing func remove(_ names: [String]) throws(SystemFailure) {
         var (pending, failure) = (names, SystemFailure?.none)
         while let name = pending.popLast() {
@@ -333,7 +335,7 @@ extension Folder {
         }
     }
 
-    /// Removes this folder from its parent if it is empty and still has the name.
+    /// Removes this folder, which must be empty, from its parent if it still has the name.
     package borrowing func removeIfEmpty(_ name: String, in parent: borrowing Folder) throws(SystemFailure) {
         guard let found = try parent.status(of: name), found.isSameFile(as: try descriptor.status()) else { return }
         let number = parent.descriptor.number
@@ -355,7 +357,7 @@ extension FileStatus {
 package struct FileChange: Sendable, Equatable {
     package let status: FileStatus
     /// The date of the last change of the content or the status (`st_ctime`), in seconds since
-    /// 1970, which no program can set. It also changes with permissions, names and extended
+    /// 1970. No program can set this date. It also changes with permissions, names and extended
     /// attributes.
     package let date: Double
 

@@ -6,7 +6,8 @@ package enum Fork {
     private static let forks = Atomic<Int>(0)
     private static let isCounting: Bool = pthread_atfork(nil, nil) { Fork.forks.add(1, ordering: .relaxed) } == 0
 
-    /// The number of forks between the process of the first access and this one.
+    /// The number of forks that led to this process since the first access to this property. A fork
+    /// changes the number only in the forked process.
     package static var count: Int { isCounting ? forks.load(ordering: .relaxed) : 0 }
 }
 
@@ -32,8 +33,7 @@ package final class PerProcess<Value: Sendable>: Sendable {
         original = Box(make(false))
     }
 
-    /// A Boolean value that indicates whether the process was forked from the one that created this
-    /// object.
+    /// Whether the process was forked from the one that created this object.
     package var isForked: Bool { original.forks != Fork.count }
 
     package var value: Value {

@@ -6,8 +6,8 @@ import Foundation
 /// A transport delivers responses in batches, and waking a thread for each response costs more than
 /// most handlers do. A worker therefore runs one job after another. Another worker starts if
 /// several jobs wait, or if no job was started for a millisecond because a handler blocks. Each
-/// blocking handler therefore delays others by about a millisecond, as long as Dispatch provides
-/// threads (`Documentation/Concurrency.md`).
+/// blocking handler therefore delays others by about a millisecond, provided that Dispatch has
+/// threads available (`Documentation/Concurrency.md`).
 package final class HandlerPool: TaskExecutor {
     package static let shared = HandlerPool()
 
@@ -23,7 +23,7 @@ package final class HandlerPool: TaskExecutor {
         /// Returns the action that the waiting work requires.
         mutating func need() -> Need {
             guard !waiting.isEmpty else { return .nothing }
-            // The delivery of a batch may wait for a part of that batch, so it is watched as well.
+            // A delivery may block until a job of its own batch has run, so it is watched as well.
             if batches == 0, workers == 0 || workers < HandlerPool.processors && waiting.count > HandlerPool.patience {
                 workers += 1
                 return .worker
@@ -36,7 +36,7 @@ package final class HandlerPool: TaskExecutor {
     private struct Work {
         let job: UnownedJob
         let executor: UnownedTaskExecutor
-        /// Retained until the job has run.
+        /// The token of the work, which is retained until the job has run.
         let token: WorkCount.Token?
     }
 
@@ -50,21 +50,29 @@ package final class HandlerPool: TaskExecutor {
     /// The number of jobs that may wait before another worker starts.
     private static let patience = 8
 
-    /// The number of waiting jobs at which threads that add more yield the processor.
+    /// The number of waiting jobs at which threads that add further jobs yield the processor.
     private static let backlog = 1_000
 
     private static let worker = ThreadFlag()
 
-    /// A Boolean value that indicates whether the calling code runs on a thread of the pool, and
-    /// not within a call of ``startImmediately(on:_:)``.
+    /// Whether the calling code runs on a thread of the pool, and not within a call of
+    /// ``startImmediately(on:_:)``.
     static var isCurrent: Bool { worker.isSet }
 
-    /// Runs a job soon, never on the calling thread.
+    /// Calls a closure on the calling thread, which counts as a thread of the pool during the call.
+    static func asWorker(_ body: () -> Void) {
+        let wasSet = worker.isSet
+        worker.isSet = true
+        body()
+        worker.isSet = wasSet
+    }
+
+    /// Schedules a job, which does not run during the call.
     package func enqueue(_ job: consuming ExecutorJob) {
         add(Work(job: UnownedJob(job), executor: asUnownedTaskExecutor(), token: nil))
     }
 
-    /// Runs a job of another executor soon, never on the calling thread.
+    /// Schedules a job of another executor. The job does not run during the call.
     ///
     /// - Parameter token: The work of a test clock, which ends when the job has run.
     package func enqueue(_ job: UnownedJob, of executor: UnownedTaskExecutor, _ token: WorkCount.Token? = nil) {
@@ -81,9 +89,10 @@ package final class HandlerPool: TaskExecutor {
         if isBehind, !Self.isCurrent { sched_yield() }
     }
 
-    /// Schedules work as a batch: no worker starts for it until `deliver` returns.
+    /// Schedules work as a batch: no worker starts for it until `deliver` returns, unless `deliver`
+    /// blocks.
     ///
-    /// `deliver` must return soon.
+    /// `deliver` must return quickly.
     package func together(_ deliver: () -> Void) {
         state.withLock { $0.batches += 1 }
         deliver()
@@ -146,9 +155,9 @@ package final class HandlerPool: TaskExecutor {
     /// Starts a Swift task that runs on the calling thread until it first waits (SE-0472), and then
     /// on an executor.
     ///
-    /// This saves waking another thread, and preserves the order of several starts. A nonisolated
-    /// asynchronous function never runs on the main actor. Earlier systems start the task on the
-    /// executor.
+    /// This avoids waking another thread, and preserves the order of several starts. A nonisolated
+    /// asynchronous function never runs on the main actor. On earlier systems, the task starts on
+    /// the executor.
     @discardableResult
     package static func startImmediately(
         on executor: (any TaskExecutor)?, _ operation: @escaping @Sendable () async -> Void

@@ -271,7 +271,7 @@ private let fractionsOfSquareRoots: [UInt64] = [
 
 /// The hash function SHA-1 (FIPS 180-4), for protocols that require it.
 ///
-/// Collisions can be constructed, so security must not depend on it.
+/// Collisions can be constructed, so security must not depend on this function.
 package struct SHA1 {
     #if canImport(CryptoKit)
     private var function = Insecure.SHA1()
@@ -396,7 +396,8 @@ enum MD5 {
 
 /// The hash XXH64 (xxHash specification 0.1.1), for the names of entries and their checksums.
 ///
-/// It detects accidental changes. It is not cryptographic and offers no protection against forgery.
+/// The hash detects accidental changes. It is not cryptographic and does not protect against
+/// forgery.
 package enum XXHash64 {
     private static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
     private static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
@@ -453,16 +454,17 @@ package enum XXHash64 {
     }
 }
 
-/// The content of a file, after a line with the version of its format and a checksum.
+/// The content of a file that begins with a line with the version of the format and a checksum.
 package enum CheckedContent {
-    /// Returns the content of a file.
+    /// Returns the bytes of a file with the given content.
     ///
     /// - Parameter mark: The name and the version of the format, and a space.
     package static func encode(_ content: Data, mark: String) -> Data {
         Data(mark.utf8) + Data(checksum(content).utf8) + content
     }
 
-    /// Returns the content after the first line; `nil` for another version, and for a damaged file.
+    /// Returns the content after the first line; `nil` if the file has another version or is
+    /// damaged.
     package static func decode(_ bytes: Data, mark: String) -> Data? {
         let (mark, length) = (Data(mark.utf8), 17)
         guard bytes.starts(with: mark) else { return nil }

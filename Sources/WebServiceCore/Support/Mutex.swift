@@ -1,4 +1,4 @@
-import Synchronization
+package import Synchronization
 
 #if WEBSERVICE_THREAD_SANITIZER && canImport(Glibc)
 import Foundation
@@ -6,7 +6,7 @@ import Foundation
 /// The lock of all modules in builds for the thread sanitizer.
 ///
 /// The sanitizer does not support `Synchronization.Mutex` on Linux and would report every access
-/// that it guards; it supports POSIX mutexes.
+/// that such a mutex guards. It supports POSIX mutexes.
 ///
 /// @unchecked: the value is accessed only between lock and unlock.
 package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
@@ -29,7 +29,7 @@ package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         count.deallocate()
     }
 
-    /// The number of times that the lock was taken, which a test limits.
+    /// The number of times that the lock was taken. A test limits this number.
     package var lockCount: Int {
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
@@ -57,16 +57,16 @@ package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
 
 #else
 
-/// The lock of all modules except `WebServiceCurl`: a wrapper of `Synchronization.Mutex`, so that
-/// builds for the thread sanitizer can replace it.
+/// The lock of all modules, except for most locks of `WebServiceCurl`: a wrapper of
+/// `Synchronization.Mutex`, so that builds for the thread sanitizer can replace it.
 package struct Mutex<Value: ~Copyable>: ~Copyable, Sendable {
-    private let base: Synchronization.Mutex<Value>
+    @usableFromInline let base: Synchronization.Mutex<Value>
 
-    package init(_ value: consuming sending Value) {
+    @inlinable package init(_ value: consuming sending Value) {
         base = Synchronization.Mutex(value)
     }
 
-    package borrowing func withLock<Result: ~Copyable, Failure: Error>(
+    @inlinable package borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         try base.withLock(body)

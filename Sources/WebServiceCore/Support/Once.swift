@@ -11,6 +11,8 @@ package final class Once<Value: Sendable>: Sendable {
 
     package init() {}
 
+    package var isSet: Bool { state.withLock { $0.value != nil } }
+
     /// Sets the value. Later calls have no effect.
     package func set(_ value: Value) {
         let waiter = state.withLock { state in
@@ -22,7 +24,7 @@ package final class Once<Value: Sendable>: Sendable {
     }
 
     /// The value, available as soon as it is set. It may be awaited only once.
-    package var value: Value {
+    nonisolated(nonsending) package var value: Value {
         get async {
             await withCheckedContinuation { continuation in
                 let value = state.withLock { state in

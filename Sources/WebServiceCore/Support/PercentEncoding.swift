@@ -11,8 +11,7 @@ struct ByteSet: Sendable {
     /// The inner loop therefore only looks up and stores entries, without branches.
     private let table: [UInt32]
 
-    /// - Parameter spaceAsPlus: A Boolean value that indicates whether a space is written as `+`
-    ///   unless the set contains it.
+    /// - Parameter spaceAsPlus: Whether a space is written as `+` unless the set contains it.
     init(_ bytes: some Sequence<UInt8>, spaceAsPlus: Bool = false) {
         var table = (UInt8.min...UInt8.max).map { byte in
             3 << 24 | UInt32(Self.digit(byte & 15)) << 16 | UInt32(Self.digit(byte >> 4)) << 8
@@ -45,7 +44,8 @@ struct ByteSet: Sendable {
 
     /// The unreserved characters (RFC 3986, section 2.3), for the names and values of a query.
     ///
-    /// Every server decodes names and values that are encoded with this set to the same bytes.
+    /// Names and values that are encoded with this set are decoded to the same bytes by every
+    /// server.
     static let unreserved = ByteSet(unreservedBytes)
 
     /// The bytes that the urlencoded serializer leaves unchanged (WHATWG URL, section 5.2).
@@ -64,8 +64,8 @@ struct ByteSet: Sendable {
 /// A growing buffer into which a URL, a query or a form is written once.
 ///
 /// The writer owns raw memory, because it is used in the inner loop of every request: an `Array`
-/// checks for unique ownership on each byte. All access is through ``write(byte:)`` and
-/// ``reserve(_:)``, which keep `count` within `capacity`.
+/// checks for unique ownership on each byte. Every access follows a call of ``reserve(_:)``, which
+/// keeps `count` within `capacity`.
 struct ByteWriter: ~Copyable {
     private var base: UnsafeMutablePointer<UInt8>
     private var capacity: Int
@@ -175,6 +175,7 @@ struct ByteWriter: ~Copyable {
 
 /// Returns bytes after percent-decoding. A `%` that does not begin a triplet is preserved.
 package func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {
+    guard text.contains(UInt8(ascii: "%")) else { return Array(text) }
     var result: [UInt8] = []
     var index = text.startIndex
     while index != text.endIndex {

@@ -1,20 +1,20 @@
-/// Values that one caller at a time delivers, in order: all of them, or only the newest.
+/// A queue of values that one caller at a time delivers in order: all values, or only the newest.
 ///
 /// This value is part of a state that a lock protects. The caller that ``begin()`` selects delivers
-/// the values of ``next()`` outside the lock, until it returns `nil`.
+/// the values that ``next()`` returns, outside the lock, until ``next()`` returns `nil`.
 package struct SerialDelivery<Value> {
     private var waiting = Queue<Value>()
     private var isDelivering = false
-    /// A Boolean value that indicates whether no further value is accepted.
+    /// Whether no further value is accepted.
     private(set) var isOver = false
-    /// A Boolean value that indicates whether the delivery is over and every value was delivered.
+    /// Whether the delivery is over and every value was delivered.
     var isFinished: Bool { isOver && !isDelivering }
 
     package init() {}
 
     /// Appends a value, unless the delivery is over.
     ///
-    /// - Parameter replacesOthers: Whether the value replaces the pending ones.
+    /// - Parameter replacesOthers: Whether the value replaces the pending values.
     package mutating func append(_ value: Value, replacesOthers: Bool = false) {
         guard !isOver else { return }
         if replacesOthers { waiting = Queue() }
@@ -35,7 +35,7 @@ package struct SerialDelivery<Value> {
         return value
     }
 
-    /// Accepts no further value.
+    /// Stops accepting values.
     ///
     /// - Returns: The values that no caller delivers, to be released outside the lock; `nil` while
     ///   a delivery is in progress.

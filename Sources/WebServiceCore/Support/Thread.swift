@@ -1,8 +1,7 @@
 import Dispatch
 import Foundation
 
-/// A thread that its owner joins or detaches. Call exactly one of ``join()`` and ``detach()``,
-/// once.
+/// A thread that its owner must either join or detach, by one call to ``join()`` or ``detach()``.
 package struct JoinableThread: @unchecked Sendable {  // it contains only an identifier that any thread may use
     private let identifier: pthread_t
 
@@ -42,7 +41,7 @@ package struct JoinableThread: @unchecked Sendable {  // it contains only an ide
         pthread_detach(identifier)
     }
 
-    /// A Boolean value that indicates whether this is the current thread.
+    /// Whether this is the current thread.
     package var isCurrent: Bool {
         pthread_equal(identifier, pthread_self()) != 0
     }

@@ -28,9 +28,9 @@ package protocol Timekeeper: AnyObject, Sendable {
 extension Timekeeper {
     /// The date of the system clock.
     package var date: Date { Date() }
-    /// A random number from the system's generator.
+    /// Returns a random number from the system's generator.
     package func random() -> Double { Double.random(in: 0...1) }
-    /// `nil`.
+    /// `nil`, because the clock waits for no work.
     package var work: WorkCount? { nil }
     /// The system clock.
     package var clock: any Clock<Duration> { SuspendingClock() }
@@ -50,8 +50,7 @@ package struct Alarm: Sendable {
     fileprivate var group = 0
 }
 
-/// The state that every ``Timekeeper`` shares: the queue of alarms, the timer that fires them, and
-/// their lock.
+/// The state of a ``Timekeeper``: the queue of alarms, the timer that fires them, and their lock.
 package final class AlarmTimer: Sendable {
     private struct State {
         /// The alarms by their instants.
@@ -59,9 +58,10 @@ package final class AlarmTimer: Sendable {
         /// The instant to which the timer is set.
         var setting: UInt64?
 
-        /// Returns the instant of the next alarm, unless the timer already fires early enough.
+        /// Returns the instant to which the timer must be set; `nil` if it already fires early
+        /// enough.
         ///
-        /// A superfluous early event is harmless.
+        /// It is harmless if the timer fires earlier than necessary.
         mutating func change() -> UInt64? {
             guard let earliest = queue.lowest, setting.map({ earliest < $0 }) ?? true else { return nil }
             setting = earliest
@@ -110,7 +110,7 @@ package final class AlarmTimer: Sendable {
     package var earliest: UInt64? { state.withLock { $0.queue.lowest } }
 }
 
-/// The clock of the package: the system clock unless a test injects another one.
+/// The clock of the package: the system clock unless a service or a test injects another one.
 ///
 /// For the system clock, this is a value without references. All tasks read it on all threads,
 /// which would otherwise contend for the reference count of a shared object.
@@ -132,7 +132,7 @@ package struct TaskClock: Sendable {
         if let injected { injected.date } else { Date() }
     }
 
-    /// One instant on all clocks.
+    /// The same instant on all clocks.
     struct Instant: Sendable {
         /// The monotonic instant of this clock, in nanoseconds.
         let nanoseconds: UInt64
@@ -166,7 +166,7 @@ package struct TaskClock: Sendable {
 
     package func random() -> Double { injected?.random() ?? Double.random(in: 0...1) }
 
-    /// A Boolean value that indicates whether this is not the system clock.
+    /// Whether the clock was injected in place of the system clock.
     package var isInjected: Bool { injected != nil }
 
     package var work: WorkCount? { injected?.work }
@@ -241,8 +241,8 @@ extension UInt64 {
 
 /// A service's clock that is based on a Swift `Clock`.
 ///
-/// One Swift task sleeps until the next alarm. A clock whose `sleep` throws or returns early only
-/// causes alarms to fire early.
+/// One Swift task sleeps until the next alarm. If the clock's `sleep` throws or returns early, the
+/// only effect is that alarms fire early.
 final class ClockTimekeeper<Base: Clock>: Timekeeper where Base.Duration == Duration {
     /// A weak reference through which the alarms call the timekeeper that owns them.
     private struct Owner: Sendable {
@@ -354,8 +354,8 @@ extension TaskClock {
         try Task.checkCancellation()
         let end = Once<Result<Value?, any Error>>()
         let executor = executor
-        // The limit ends the wait in a separate task: if all threads are busy, an operation that
-        // also waits for a thread runs first.
+        // The limit ends the wait in a separate task, so that an operation that also waits for a
+        // thread runs first if all threads are busy.
         let alarm = schedule(after: limit) { Task(executorPreference: executor) { end.set(.success(nil)) } }
         defer { cancel(alarm) }
         let task = Task(executorPreference: executor) {

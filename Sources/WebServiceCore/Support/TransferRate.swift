@@ -27,6 +27,6 @@ package struct TransferRate: Sendable {
         return Double(count - first.count) / (Double(now - first.instant) / 1e9)
     }
 
-    /// Discards the counts, because they were reset.
+    /// Discards the counts after they were reset.
     package mutating func reset() { samples = [] }
 }

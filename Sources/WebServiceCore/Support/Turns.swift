@@ -1,9 +1,9 @@
 /// A queue whose members proceed one at a time, in the order of their arrival.
 ///
-/// This value is part of a state that a lock protects. The caller sets a turn that ``leave(_:)``
-/// returns, outside the lock.
+/// This value is part of a state that a lock protects. If ``leave(_:)`` returns a turn, the caller
+/// sets it outside the lock.
 package struct Turns: Sendable {
-    /// The turn of a member: set when the member is first or gives up.
+    /// The turn of a member, which is set when the member becomes the first one or gives up.
     package typealias Turn = Once<Result<Void, any Error>>
 
     /// The members. The first one may proceed.

@@ -46,7 +46,7 @@ package final class WakeUp: Sendable {
         }
     }
 
-    /// Waits for a signal, for readable bytes at a descriptor, or for a number of milliseconds; -1
+    /// Waits for a signal, for readable bytes on a descriptor, or for a number of milliseconds; -1
     /// means no timeout.
     package func wait(for descriptor: Int32?, milliseconds: Int32) {
         var descriptors = [pollfd(fd: reader, events: Int16(POLLIN), revents: 0)]

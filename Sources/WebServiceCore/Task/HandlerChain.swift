@@ -7,8 +7,8 @@ import FoundationNetworking
 /// A closure that receives the metrics and the response of a task.
 typealias MetricsHandler = @Sendable (ServiceTaskMetrics, URLResponse?) -> Void
 
-/// One handler of a task. A handler of an `observe` case returns no result and does not change the
-/// result of the chain.
+/// One handler of a task. A handler of an `observe` case returns no result
+/// (``Track/afterObserving``). An error that it throws becomes the failure of the chain.
 enum Handler: Sendable {
     case response(@Sendable (Data?, URLResponse?) throws -> ServiceTaskResult)
     case observeResponse(@Sendable (Data?, URLResponse?) throws -> Void)
@@ -21,7 +21,7 @@ enum Handler: Sendable {
     case updateUI(@MainActor @Sendable (Any?) -> Void)
     case updateErrorUI(@MainActor @Sendable (any Error) -> Void)
     /// Steps of typed tasks. They receive the result on both tracks and do not change the chain.
-    /// The error they return is reported to the delegate.
+    /// The error that they return is reported to the delegate.
     case ownStep(any OwnStep)
     case step(@Sendable (StepInput) -> (any Error)?, isOwn: Bool)
     case asyncStep(@Sendable (StepInput) async -> (any Error)?)
@@ -31,15 +31,16 @@ enum Handler: Sendable {
 
     /// A step on the main actor.
     struct MainStep: Sendable {
-        /// Returns whether the step has an effect. If it does not, the main actor is not entered.
+        /// A closure that returns whether the step has an effect. If it does not, the main actor is
+        /// not entered.
         let applies: @Sendable () -> Bool
-        /// A Boolean value that indicates whether the step is a UI handler, for which the delegate
-        /// is notified.
+        /// Whether the step is a UI handler, for which the delegate is notified.
         let isUI: Bool
         let body: @MainActor @Sendable (StepInput) -> (any Error)?
     }
 
-    /// A Boolean value that indicates whether the step runs no custom closure.
+    /// Whether the step runs no custom closure, except those of `validate`, decoders and error
+    /// mappers.
     var isOwnStep: Bool {
         switch self {
         case .ownStep, .step(_, isOwn: true), .wake: true
@@ -89,9 +90,9 @@ enum Track: Sendable {
     case success(ChainValue?)
     case failure(any Error)
 
-    /// Returns whether a handler runs on this track: error handlers only after a failure,
-    /// `transform` only with a result, other handlers unless there is a failure. Steps of typed
-    /// tasks always run.
+    /// Returns whether a handler runs on this track. Error handlers run only after a failure,
+    /// `transform` runs only if there is a result, and other handlers run unless there is a
+    /// failure. Steps of typed tasks always run.
     func admits(_ handler: Handler) -> Bool {
         switch handler {
         case .response, .observeResponse, .responseJSON, .observeJSON, .updateUI: !isFailure
@@ -130,15 +131,15 @@ enum Track: Sendable {
 struct HandlerChain: Sendable {
     /// The next step, to be run outside the lock.
     enum Step: Sendable {
-        /// The last value that precedes the result must be delivered first.
+        /// A value that precedes the result must be delivered first.
         case wait(any Prelude)
         /// The delegate validates the result, before the first handler.
         case validate
         case run(Handler)
         /// All handlers added so far have run.
         case collectMetrics([MetricsHandler], isFirst: Bool, spent: ShortList<Handler>)
-        /// No step. Outside the lock, the caller releases the handlers that have run. If they were
-        /// counted, it calls ``ServiceCore/endHandlers()``.
+        /// There is no next step. Outside the lock, the caller releases the handlers that have run.
+        /// If these handlers were counted, it also calls ``ServiceCore/endHandlers()``.
         case rest(isDrained: Bool, spent: ShortList<Handler>, wereCounted: Bool = false)
     }
 
@@ -157,7 +158,7 @@ struct HandlerChain: Sendable {
     /// The parsed JSON, shared by all handlers that use it.
     var json: ChainValue?
 
-    /// A Boolean value that indicates whether all handlers have run.
+    /// Whether all handlers have run.
     var isDrained: Bool {
         isOpen && !isRunning && position == handlers.count && hasCollectedMetrics && metricsHandlers.isEmpty
     }
@@ -170,7 +171,7 @@ struct HandlerChain: Sendable {
         metricsHandlers.append(metricsHandler)
     }
 
-    /// Opens the chain once there is a result. Handlers can run from now on.
+    /// Opens the chain when there is a result, so that handlers can run.
     ///
     /// - Parameters:
     ///   - preludes: The sources of values that are delivered before the first handler.
@@ -183,14 +184,13 @@ struct HandlerChain: Sendable {
         if let failure { track = .failure(failure) }
     }
 
-    /// A Boolean value that indicates whether the chain contains only steps without custom
-    /// closures.
+    /// Whether all handlers of the chain are steps without custom closures.
     var holdsOnlyOwnSteps: Bool {
         handlers.allSatisfy(\.isOwnStep)
     }
 
-    /// A Boolean value that indicates whether a step without a custom closure is next, before the
-    /// delegate or values that precede the result.
+    /// Whether the chain can begin with steps that run no custom closure: the delegate does not
+    /// validate the result, no value precedes it, and all handlers are such steps.
     var beginsWithOwnSteps: Bool {
         !needsValidation && preludes.isEmpty && position < handlers.count && holdsOnlyOwnSteps
     }
@@ -205,7 +205,7 @@ struct HandlerChain: Sendable {
         return true
     }
 
-    /// Returns the track, which the claimant holds while it runs handlers.
+    /// Returns the track, which the claimant holds while running handlers.
     mutating func pickUp() -> Track {
         defer { track = .pending }
         return track
@@ -260,6 +260,6 @@ public enum ServiceTaskResult {
     case empty
     /// Success with a value.
     case value(Any)
-    /// Failure. The error handlers run in place of the success handlers that follow.
+    /// Failure. The error handlers that follow run instead of the success handlers.
     case failure(any Error)
 }

@@ -12,25 +12,25 @@ import FoundationNetworking
 /// login.complete(token)     // or login.fail(error)
 /// ```
 /// Only the first call to ``complete(_:)`` or ``fail(_:)`` has an effect. Observers may be added
-/// before or after it. If the `PassiveTask` is deallocated before that call, the task fails with
-/// `URLError.cancelled`, so that no caller waits forever.
+/// before or after that call. If the `PassiveTask` is deallocated before any such call, the task
+/// fails with `URLError.cancelled`, so that no caller waits forever.
 ///
 /// All members may be used from any thread.
 public final class PassiveTask<Value: Sendable>: Sendable {
-    /// The task that observers and callers await.
+    /// The task that callers observe and await.
     public let task: TypedTask<Value>
 
     private let outcome: TypedResult<Value>
 
-    /// Creates a task.
+    /// Creates a passive task that is not complete.
     ///
-    /// - Parameter onCancel: Called once, on the cancelling thread, if the task is cancelled before
-    ///   it is complete. Defaults to `nil`.
+    /// - Parameter onCancel: A closure that is called once, on the cancelling thread, if the task
+    ///   is cancelled before it completes. Defaults to `nil`.
     public convenience init(onCancel: (@Sendable () -> Void)? = nil) {
         self.init(timekeeper: nil, onCancel: onCancel)
     }
 
-    /// - Parameter timekeeper: Measures the task's timeline; `nil` for the system clock.
+    /// - Parameter timekeeper: The clock of the task's timeline; `nil` for the system clock.
     package init(timekeeper: (any Timekeeper)?, onCancel: (@Sendable () -> Void)? = nil) {
         let outcome = TypedResult<Value>()
         let service = timekeeper.map { ServiceCore(TaskClock($0)) } ?? .passive
@@ -73,7 +73,7 @@ extension Response.Source {
     public static let owner = Response.Source("owner")
 }
 
-/// Calls a closure when a task is cancelled.
+/// An object that calls a closure when the task to which it is attached is cancelled.
 private struct CancelHook: Cancellable {
     let onCancel: @Sendable () -> Void
 

@@ -7,9 +7,10 @@ import FoundationNetworking
 
 /// The start and the end of the exchange.
 extension SessionTask {
-    /// Starts the work that provides the result. Custom code runs on the handler pool; all other
-    /// work starts on the calling thread and continues on the pool after its first wait. On systems
-    /// before macOS and iOS 26, all work starts on the pool.
+    /// Starts the work that provides the result. Body providers, interceptors and collected
+    /// sequences run on the handler pool; all other work starts on the calling thread and continues
+    /// on the pool after its first wait. On systems earlier than macOS 26 and iOS 26, all requests
+    /// start on the pool.
     func start(_ start: Call.Start) {
         guard let (request, exchange) = begin(start), !startsOnPool(request, exchange) else { return }
         HandlerPool.startImmediately(on: clock.executor) { [self] in
@@ -52,10 +53,11 @@ extension SessionTask {
 
     /// Starts the exchange on the handler pool if it runs custom code.
     ///
-    /// Custom code does not run on the calling thread, and is cancelled if it is still running at
-    /// the end. An exchange without custom code ends with its task, whose receivers are abandoned.
+    /// Custom code does not run on the calling thread, and is cancelled if the task is cancelled or
+    /// reaches its deadline. An exchange without custom code ends with its task, whose receivers
+    /// are abandoned.
     ///
-    /// - Returns: Whether the exchange was started there.
+    /// - Returns: Whether the exchange was started on the pool.
     private func startsOnPool(_ request: Request, _ exchange: Exchange) -> Bool {
         guard exchange.setup.runsCustomCode(for: request) else { return false }
         attach(
@@ -72,8 +74,8 @@ extension SessionTask {
     private func run(_ request: Request, over exchange: Exchange, isAwaited: Bool) async -> Bool {
         let result = await Result.catching { try await exchange.response(to: request) }.mapError(locating)
         let now = clock.now
-        // Steps without custom code can begin in the same lock. Observers, which are told of the
-        // end first, may suspend the task.
+        // Steps without custom code can begin under the same lock unless there are observers, which
+        // are notified of the end first and may suspend the task.
         let beginsAtOnce = isAwaited && exchange.setup.observers.isEmpty
         let (action, steps, hasNoHandlers) = call.withLock { call in
             let action = call.complete(result, at: now)
@@ -117,12 +119,10 @@ extension SessionTask {
         return try result.get()
     }
 
-    /// A Boolean value that indicates whether `cancel()` was called, even if it had no effect on
-    /// the result.
+    /// Whether `cancel()` was called, even if it had no effect on the result.
     package var isCancelRequested: Bool { call.withLock { $0.isCancelRequested } }
 
-    /// Completes the task, unless there is a result, and ends everything that belongs to the
-    /// exchange.
+    /// Completes the task, unless it already has a result, and ends the exchange.
     ///
     /// - Parameter isInterrupted: Whether to cancel the work in progress.
     /// - Returns: Whether this is the first result.
@@ -151,8 +151,8 @@ extension SessionTask {
         }
         for prelude in action.preludes { prelude.end() }
         if let alarm = action.alarm { clock.cancel(alarm) }
-        // Before the handlers, so that a request that follows the result does not use the
-        // connection that the session is about to close.
+        // The work is cancelled before the handlers run, so that a request that follows the result
+        // does not use the connection that the session is about to close.
         if action.cancelsWork { action.work?.cancel() }
         action.awaiter?.resume()
     }
@@ -163,10 +163,11 @@ extension SessionTask {
 extension SessionTask {
     /// Waits while the task is suspended.
     ///
-    /// - Throws: `URLError.cancelled` if the exchange has ended or the Swift task is cancelled.
+    /// - Throws: `URLError.cancelled` if the exchange ends during the wait or the Swift task is
+    ///   cancelled.
     func permission() async throws {
         if Task.isCancelled { throw URLError(.cancelled) }
-        // After the end, no request is held back, and `willSend` refuses it.
+        // After the exchange has ended, no request is held back; `willSend` refuses it instead.
         guard holdsBack.load(ordering: .acquiring) else { return }
         let turn = call.withLock { call -> Once<Bool>? in
             guard case .held(let turns) = call.permission else { return nil }
@@ -177,7 +178,7 @@ extension SessionTask {
         if await turn?.value(orIfCancelled: false) == false { throw URLError(.cancelled) }
     }
 
-    /// A Boolean value that indicates whether a request waits until the suspension ends.
+    /// Whether a request waits until the suspension ends.
     var holdsRequests: Bool {
         call.withLock { if case .held(let turns) = $0.permission { !turns.isEmpty } else { false } }
     }
@@ -210,7 +211,7 @@ extension SessionTask {
         }
     }
 
-    /// Starts the task on the calling thread, unless it is in no queue or has a result.
+    /// Starts the task on the calling thread if it is in a queue and has no result yet.
     ///
     /// - Parameter scope: The scope to which the task belongs.
     package func leaveQueue(in scope: DeadlineScope?) {
@@ -223,23 +224,24 @@ extension SessionTask {
 // MARK: - Shared by the attempts
 
 extension SessionTask {
-    /// The instant of the system's clock at which the program started the exchange; `nil` before
-    /// that. Set for a task that continues an earlier one.
+    /// The instant on the system clock at which the program started the exchange; `nil` before
+    /// that. A task that continues an earlier task takes over the instant of that task.
     var systemStart: UInt64? {
         get { call.withLock { $0.systemStart } }
         set { call.withLock { $0.systemStart = newValue } }
     }
 
-    /// Returns whether an error is that of a session that cancelled its requests after `resume()`.
+    /// Returns whether an error was caused by a session that cancelled its requests after
+    /// `resume()`.
     func isCancellation(_ error: WebServiceError) -> Bool {
         guard let instant = (error.underlying as? SessionClosure)?.cancellation, let systemStart else { return false }
         return systemStart <= instant
     }
 
-    /// Returns the error with the request of the exchange, unless it already has one. That of a
-    /// `URLError` is in its description.
+    /// Returns the error with the request of the exchange, unless the error already has a request.
+    /// A `URLError` contains the request in its description.
     ///
-    /// The error of a session that was closed and cancelled its requests becomes
+    /// If the session was closed and cancelled its requests, the error becomes
     /// `URLError.cancelled`.
     func locating(_ error: any Error) -> any Error {
         guard var error = error as? WebServiceError else { return error.describing(log.request) }
@@ -249,7 +251,7 @@ extension SessionTask {
         return error
     }
 
-    /// Returns the trace of the exchange: the first one passed.
+    /// Returns the trace of the exchange, which is the first trace passed to this method.
     func trace(_ current: TraceParent) -> TraceParent {
         call.withLock { call in
             let trace = call.trace ?? current
@@ -258,12 +260,13 @@ extension SessionTask {
         }
     }
 
-    /// Returns the account for which the exchange was begun: the first one passed.
+    /// Returns the account for which the exchange was begun, which is the first one passed to this
+    /// method.
     func account(_ id: ObjectIdentifier, _ current: ExchangeLog.Account) -> ExchangeLog.Account {
         withValue(of: id, current) { $0 }
     }
 
-    /// Returns the remaining part of a duration that began with the exchange, at least zero.
+    /// Returns the rest of a duration that began with the exchange, or zero if it has elapsed.
     func timeLeft(of duration: Duration) -> Duration {
         let now = clock.now
         let start = root.call.withLock { $0.log.metrics.origin?.instant } ?? now
@@ -275,7 +278,7 @@ extension SessionTask {
         root.call.withLock { $0.values[id] as? Value }
     }
 
-    /// Changes the value that an object keeps for the exchange.
+    /// Changes the value that an object stores for the exchange.
     func withValue<Value: Sendable, Result>(
         of id: ObjectIdentifier, _ initial: Value, _ body: (inout Value) -> Result
     ) -> Result {
@@ -288,7 +291,8 @@ extension SessionTask {
 
     // MARK: Settings of the body
 
-    /// Passes the interim heads to a closure on the threads of sessions. Called before `resume()`.
+    /// Passes the heads of interim responses to a closure, which sessions call on their own
+    /// threads. This method must be called before `resume()`.
     func receiveInterim(by handler: @escaping @Sendable (ResponseHead) throws -> Void) {
         call.withLock { $0.options.onInterim = handler }
     }
@@ -318,7 +322,7 @@ extension SessionTask {
         guard rest > .zero else {
             throw WebServiceError.deadline(rest, of: start.hasRequest ? start.request : nil)
         }
-        // The exchange of a typed request may be shared.
+        // The exchange of a typed request may be shared, so only this task ends with the scope.
         guard !start.hasRequest else { return start }
         hold(
             clock.schedule(after: rest) { [self] in

@@ -41,16 +41,16 @@ extension SessionTask {
         }
     }
 
-    /// Runs handlers until none is left or the task is suspended. The result, the deadline and the
-    /// listing of the task have ended before. A handler that does not return keeps its thread and
-    /// stops the handlers after it; nothing ends it.
+    /// Runs the remaining handlers, unless the task is suspended in the meantime. The task already
+    /// has its result, its deadline no longer applies, and the service no longer lists it. A
+    /// handler that never returns occupies its thread and blocks the handlers after it.
     ///
-    /// Called after the chain is opened (``complete(_:isInterrupted:)``) or continued
-    /// (``resume()``), and after a late handler is added, provided that no other caller runs the
-    /// chain (``HandlerChain/claim()``).
+    /// This method is called after the chain is opened (``complete(_:isInterrupted:)``) or
+    /// continued (``resume()``), and after a late handler is added, provided that no other caller
+    /// runs the chain (``HandlerChain/claim()``).
     ///
-    /// - Parameter isAwaiting: Whether the caller is an awaiting Swift task. Such a task runs on
-    ///   Swift's cooperative thread pool, which custom closures must not block.
+    /// - Parameter isAwaiting: Whether the caller is an awaiting Swift task. Such a task usually
+    ///   runs on Swift's cooperative thread pool, which custom closures must not block.
     /// - Returns: Whether all handlers have run.
     @discardableResult
     func runHandlers(isAwaiting: Bool = false) async -> Bool {
@@ -129,7 +129,8 @@ extension SessionTask {
         }
     }
 
-    /// Runs a handler on the main actor, and those after it that also run there.
+    /// Runs a handler on the main actor, and then the handlers directly after it that also run
+    /// there.
     @MainActor
     private func runMainHandlers(_ first: Handler, _ track: Track) {
         let context = call.withLock { Context($0, self) }
@@ -230,7 +231,7 @@ extension SessionTask {
         }
     }
 
-    /// Returns the body as JSON, which is parsed once, for the first handler that uses it.
+    /// Returns the body as JSON. The first handler that uses the JSON parses it for all handlers.
     private func json(_ context: inout Context) throws -> Any {
         if let json = context.json { return json.value }
         let start = self.clock.now

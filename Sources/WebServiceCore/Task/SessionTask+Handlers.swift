@@ -4,16 +4,16 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-// Of the two overloads of each handler, the one that returns a result is disfavored, so that all
-// closures resolve: with and without `return`, with one or several statements.
+// Of the two overloads of each handler, the one that returns a result is disfavored, so that every
+// closure resolves, with or without `return` and with one or several statements.
 
 // MARK: - Response handlers, in the background
 
 extension SessionTask {
     /// Adds a handler for the response. It is skipped after a failure.
     ///
-    /// The handler does not change the result of the chain. If there is no result yet, the chain
-    /// continues with an empty result.
+    /// The handler does not change the result of the chain, except that a thrown error becomes its
+    /// failure. If there is no result yet, the chain continues with an empty result.
     @discardableResult
     public func response(
         _ handler: @escaping @Sendable (_ data: Data?, _ response: URLResponse?) throws -> Void
@@ -34,13 +34,13 @@ extension SessionTask {
 
     /// Adds a handler for the body as JSON. It is skipped after a failure.
     ///
-    /// The body is parsed once for all handlers, into `NSNumber`, `String`, `NSNull`, `[Any]` and
-    /// `[String: Any]`. 64-bit integers are exact; a number that was rounded cannot be cast to an
-    /// integer.
+    /// The body is parsed once for all handlers, into `NSNumber` or `Double`, `String`, `NSNull`,
+    /// `[Any]` and `[String: Any]`. 64-bit integers are exact; a number that was rounded cannot be
+    /// cast to an integer.
     ///
-    /// If there is no body, the chain fails with ``WebServiceError/Code/emptyResponse``; if the
-    /// body is not JSON, with ``WebServiceError/Code/decoding``. In both cases, the handler is not
-    /// called.
+    /// If there is no body, the chain fails with ``WebServiceError/Code/emptyResponse``. If the
+    /// body is not JSON, the chain fails with ``WebServiceError/Code/decoding``. In both cases, the
+    /// handler is not called.
     @discardableResult
     public func responseJSON(
         _ handler: @escaping @Sendable (_ json: Any, _ response: URLResponse?) throws -> Void
@@ -63,9 +63,10 @@ extension SessionTask {
 // MARK: - Result and error handlers, in the background
 
 extension SessionTask {
-    /// Adds a handler that observes the current result and does not change it.
+    /// Adds a handler that observes the current result. A thrown error becomes the failure of the
+    /// chain.
     ///
-    /// The handler is skipped after a failure, and while there is no result.
+    /// The handler is skipped after a failure and if there is no result yet.
     @discardableResult
     public func transform(_ handler: @escaping @Sendable (_ value: Any?) throws -> Void) -> Self {
         add(.observeValue(handler))
@@ -73,7 +74,7 @@ extension SessionTask {
 
     /// Adds a handler that replaces the current result.
     ///
-    /// The handler is skipped after a failure, and while there is no result.
+    /// The handler is skipped after a failure and if there is no result yet.
     @discardableResult
     @_disfavoredOverload
     public func transform(_ handler: @escaping @Sendable (_ value: Any?) throws -> ServiceTaskResult) -> Self {
@@ -105,7 +106,7 @@ extension SessionTask {
         add { metrics, _ in handler(metrics) }
     }
 
-    /// Adds a handler for the metrics and the response, which is `nil` after an error without one.
+    /// Adds a handler for the metrics and the response, which is `nil` if there is none.
     ///
     /// The handler runs in the background, after all handlers that were added before the result.
     @discardableResult
@@ -124,10 +125,12 @@ extension SessionTask {
     /// The handler runs in the background, one call at a time, before any handler of the result.
     /// Each call receives the latest progress; updates during a call are combined into the next
     /// one. The counts restart with each attempt, such as a retry. The progress of a streamed body
-    /// (``stream(bufferSize:)``) continues after the result, until its end. A handler that is added
-    /// after `resume()` receives the progress of the attempt in flight, if bytes were sent or
-    /// received, and then each later update. The handler is never called if it is added after the
-    /// result, or if the session does not report progress, as is the case for a plain `URLSession`.
+    /// (``stream(bufferSize:)``) continues after the result, until the end of the body.
+    ///
+    /// A handler that is added after `resume()` receives the progress of the attempt in flight, if
+    /// bytes were sent or received, and then each later update. The handler is never called if it
+    /// is added after the result, or if the session does not report progress, as is the case for a
+    /// plain `URLSession` unless the body is streamed.
     @discardableResult
     public func onProgress(_ handler: @escaping @Sendable (_ progress: TransferProgress) -> Void) -> Self {
         guard result == nil, let relay = addProgressHandler(handler) else { return self }
@@ -157,5 +160,5 @@ extension SessionTask {
     }
 }
 
-/// The name of ``SessionTask`` for the return types of API clients.
+/// An alias of ``SessionTask`` for the return types of API clients.
 public typealias ServiceTask = SessionTask

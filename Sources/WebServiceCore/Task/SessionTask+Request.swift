@@ -1,19 +1,20 @@
 public import Foundation
 
-/// Setters of the request. Each changes the field of ``Request`` that documents its meaning.
+/// Setters of the request. Each setter changes a property of ``Request``, which documents the
+/// value.
 ///
-/// The order of calls does not matter, except that the last body replaces the others. Setters have
-/// an effect until the first ``SessionTask/resume()``, which encodes the request.
+/// Setters of different properties can be called in any order, except that the last body replaces
+/// the others. Setters have no effect after the first ``SessionTask/resume()``.
 extension SessionTask {
     /// Changes the request with a closure, which can set any property of ``Request``.
     ///
     /// ```swift
     /// service.GET("/archive").configure { $0.options.redirectPolicy = .manual }
     /// ```
-    /// Has no effect after the first ``SessionTask/resume()``. A typed request creates its own
-    /// request, so a task of `perform(_:key:duplicates:)` that is changed fails with
-    /// ``WebServiceError/Code/encoding``. The closure is called on the calling thread, and again if
-    /// another thread has changed the request in the meantime.
+    /// This method has no effect after the first ``SessionTask/resume()``. A typed request creates
+    /// its own request, so a change to a task of `perform(_:key:duplicates:)` makes that task fail
+    /// with ``WebServiceError/Code/encoding``. The closure is called on the calling thread. If
+    /// another thread has changed the request in the meantime, the closure is called again.
     @discardableResult
     public func configure(_ change: (inout Request) -> Void) -> Self {
         while let (request, revision) = call.withLock({ $0.unsent }) {
@@ -24,7 +25,7 @@ extension SessionTask {
         return self
     }
 
-    /// Sets ``Request/parameters`` and, if given, their encoding in the body.
+    /// Sets ``Request/parameters`` and, if `encoding` is given, ``Request/parameterEncoding``.
     @discardableResult
     public func setParameters(_ parameters: Parameters, encoding: Request.ParameterEncoding? = nil) -> Self {
         setting { request in
@@ -46,7 +47,8 @@ extension SessionTask {
         setting { $0.parameterEncoding = encoding }
     }
 
-    /// Sets ``Request/queryParameters`` and, if given, ``Request/queryParameterEncoder``.
+    /// Sets ``Request/queryParameters`` and, if `encoder` is given,
+    /// ``Request/queryParameterEncoder``.
     @discardableResult
     public func setQueryParameters(_ parameters: Parameters, encoder: QueryParameterEncoder? = nil) -> Self {
         setting { request in
@@ -81,7 +83,8 @@ extension SessionTask {
         setting { $0.multipart = form }
     }
 
-    /// Sets the body as ``Request/serialize(json:)`` does. Its error becomes the error of the task.
+    /// Sets the body as ``Request/serialize(json:)`` does. An encoding error becomes the error of
+    /// the task.
     @discardableResult
     public func setJSON(_ json: Any) -> Self {
         configure { $0.keepingError { try $0.serialize(json: json) } }
@@ -89,7 +92,7 @@ extension SessionTask {
 
     /// Sets the body as ``Request/serialize(_:encoder:contentType:)`` does.
     ///
-    /// Its error becomes the error of the task.
+    /// An encoding error becomes the error of the task.
     ///
     /// - Parameters:
     ///   - value: The value to encode.
@@ -106,7 +109,7 @@ extension SessionTask {
         setting { $0.content = body }
     }
 
-    /// Sets the body to bytes; `contentType` is their media type, `nil` if it is unknown.
+    /// Sets the body to bytes. `contentType` is their media type, or `nil` if it is unknown.
     @discardableResult
     public func setBody(_ data: Data, contentType: String? = nil) -> Self {
         setBody(.data(data, contentType: contentType))
@@ -133,7 +136,7 @@ extension SessionTask {
         setting { $0.setBodyProvider(contentType: contentType, provider) }
     }
 
-    /// Replaces ``Request/headers``, including those of the service.
+    /// Replaces ``Request/headers``, including the fields of the service.
     @discardableResult
     public func setHeaders(_ headers: Headers) -> Self {
         setting { $0.headers = headers }
@@ -176,8 +179,7 @@ extension SessionTask {
         setting { $0.options.deadline = deadline }
     }
 
-    /// Adds an interceptor after those of the service and the request; see
-    /// ``Request/Options/interceptors``.
+    /// Appends an interceptor to those of the request; see ``Request/Options/interceptors``.
     @discardableResult
     public func intercepted(by interceptor: any Interceptor) -> Self {
         setting { $0.options.interceptors.append(interceptor) }

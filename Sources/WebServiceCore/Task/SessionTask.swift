@@ -11,14 +11,14 @@ public import FoundationNetworking
 ///
 /// - Nothing is sent before ``resume()``. A task that is never resumed is deallocated together with
 ///   its handlers. A resumed task keeps itself alive until it completes.
-/// - There is exactly one result: the response, an error of the request, a transport error (a
-///   `URLError`, unless a custom session fails with another error), the deadline
-///   (``WebServiceError/Code/deadline``) or ``cancel()`` (`URLError.cancelled`), whichever occurs
-///   first.
+/// - There is exactly one result: the response or an error, such as an error of the request or of
+///   an interceptor, a transport error (a `URLError`, unless a custom session fails with another
+///   error), the deadline (``WebServiceError/Code/deadline``) or ``cancel()``
+///   (`URLError.cancelled`), whichever occurs first.
 /// - Handlers run in the order in which they were added, one at a time, each at most once,
 ///   including handlers added after the result. Background handlers run on the handler pool, never
-///   on the main thread or the thread of the session. Main-queue handlers run on the main actor;
-///   later handlers wait until they return, without blocking a thread.
+///   on the main thread or the thread of the session. UI handlers run on the main actor; later
+///   handlers wait until the UI handlers return, without blocking a thread.
 ///
 /// All members may be used from any thread. `Documentation/Concurrency.md` lists where code runs.
 public final class SessionTask: Sendable {
@@ -26,34 +26,37 @@ public final class SessionTask: Sendable {
     ///
     /// Only the task of a typed request also retains the `WebService` (`TaskOwner`).
     package let service: ServiceCore
-    /// The state of the task. While its lock is held, only those of ``EventQueue``, ``BodyTail``,
-    /// ``ResponseReceiver`` and ``ProgressRelay`` are taken.
+    /// The state of the task. While its lock is held, only the locks of ``EventQueue``,
+    /// ``BodyTail``, ``ResponseReceiver``, ``ProgressRelay`` and ``DelegateReference`` are taken.
     let call: Mutex<Call>
-    /// Returns the session to use in place of that of the service; `nil` for that of the service.
+    /// A closure that returns the session to use instead of the service's session; `nil` to use the
+    /// service's session.
     package let substitution: SessionSubstitution?
     /// The task in whose exchange this one is a concurrent request; `nil` if there is none.
     private let main: SessionTask?
-    /// See ``tail``. Set before `resume()`, and read without the lock.
+    /// The storage of ``tail``, which is set before `resume()` and read without the lock.
     private let bodyTail = AtomicLazyReference<BodyTail>()
-    /// A Boolean value that indicates whether requests are held back. Read without the lock,
-    /// because most tasks are never suspended.
+    /// Whether requests are held back. The value is read without the lock, because most tasks are
+    /// never suspended.
     let holdsBack = Atomic(false)
     /// The type of a typed request.
     let type: (any Sendable.Type)?
-    /// A Boolean value that indicates whether the service lists the task as in flight. `false` for
-    /// requests on behalf of a listed task, such as those of a download, and for passive tasks.
+    /// Whether the service lists the task as in flight. The value is `false` for requests on behalf
+    /// of a listed task, such as those of a download, and for passive tasks.
     let isListed: Bool
-    /// A Boolean value that indicates whether the task ends at the deadline of its request.
+    /// Whether the task ends at the deadline of its request.
     let hasDeadline: Bool
 
     /// - Parameters:
     ///   - type: The type of a typed request.
-    ///   - substitution: Returns the session to use in place of that of the service. Defaults to
+    ///   - substitution: A closure that returns the session to use instead of the service's
+    ///     session. Defaults to `nil`.
+    ///   - main: The task whose exchange includes this one as a concurrent request. Defaults to
     ///     `nil`.
-    ///   - main: The task in whose exchange this one is a concurrent request. Defaults to `nil`.
     ///   - isListed: Whether the service lists the task as in flight.
     ///   - hasDeadline: Whether the task ends at the deadline of its request.
-    ///   - producer: Provides the result. Defaults to `nil`: the task sends its request.
+    ///   - producer: A closure that provides the result. Defaults to `nil`: the task sends its
+    ///     request.
     init(
         _ service: ServiceCore, _ request: consuming Request, type: (any Sendable.Type)? = nil,
         over substitution: SessionSubstitution? = nil, in main: SessionTask? = nil, isListed: Bool = true,
@@ -83,7 +86,7 @@ public final class SessionTask: Sendable {
     /// - Parameters:
     ///   - type: The type of a typed request.
     ///   - isListed: Whether the service lists the task as in flight.
-    ///   - producer: Provides the result; see ``Call/Producer``.
+    ///   - producer: A closure that provides the result; see ``Call/Producer``.
     package convenience init(
         _ service: ServiceCore, type: (any Sendable.Type)?, isListed: Bool = true,
         producer: @escaping @Sendable (SessionTask) -> Void
@@ -110,11 +113,11 @@ public final class SessionTask: Sendable {
     /// The part of the task that a streamed body retains; `nil` if the body is not streamed.
     var tail: BodyTail? { bodyTail.load() }
 
-    /// A Boolean value that indicates whether the body of the response is streamed.
+    /// Whether the body of the response is streamed.
     package var isStreamed: Bool { tail != nil }
 
-    /// Streams the body of the response; see ``ResponseReceiver/Options``. Has no effect after
-    /// `resume()`.
+    /// Streams the body of the response; see ``ResponseReceiver/Options``. This method has no
+    /// effect after `resume()`.
     func streamBody(bufferSize: Int, batchSize: Int = 1) {
         let tail = BodyTail(self)
         call.withLock { call in
@@ -125,15 +128,15 @@ public final class SessionTask: Sendable {
         }
     }
 
-    /// The task of the program, to whose exchange the values of interceptors and the deadline
-    /// belong.
+    /// The task, or the task whose exchange includes it as a concurrent request. The values of
+    /// interceptors and the deadline belong to the exchange of this root.
     var root: SessionTask { main ?? self }
 
     /// The state of the task.
     ///
-    /// `.suspended` before the task is resumed, while it waits in a `TaskQueue`, and between
-    /// ``suspend()`` and ``resume()``; `.canceling` from ``cancel()`` until the handlers have run;
-    /// `.completed` after that, and after any other result.
+    /// The state is `.suspended` before the task is resumed, while it waits in a `TaskQueue`, and
+    /// between ``suspend()`` and ``resume()``. It is `.canceling` from ``cancel()`` until the
+    /// handlers have run, and `.completed` after that and after any other result.
     public var state: DataTaskState { call.withLock { $0.dataTaskState } }
 
     /// The metrics collected so far.
@@ -159,9 +162,9 @@ public final class SessionTask: Sendable {
     public struct Status: Sendable {
         /// The state; see ``SessionTask/state``.
         public let state: DataTaskState
-        /// The metrics so far.
+        /// The metrics collected so far.
         public let metrics: ServiceTaskMetrics
-        /// The progress that was reported last; `nil` before the first report, and if no handler
+        /// The progress that was reported last; `nil` before the first report or if no handler
         /// observes the progress.
         public let progress: TransferProgress?
         /// The request with the changes of all setters.
@@ -178,7 +181,7 @@ public final class SessionTask: Sendable {
         }
     }
 
-    /// Sends the request at the first call.
+    /// Sends the request when this method is called for the first time.
     ///
     /// After ``suspend()``, sends the request that was held back and continues with the handlers.
     /// Any other call has no effect.
@@ -213,8 +216,8 @@ public final class SessionTask: Sendable {
         return call.withLock { $0.outcome }
     }
 
-    /// Waits until there is a result, unless another caller already waits for it or a handler
-    /// contains a custom closure, which this caller must not run.
+    /// Waits until there is a result. Returns immediately if another caller already waits for the
+    /// result, or if a handler contains a custom closure, which this caller must not run.
     private func result() async {
         await withCheckedContinuation { continuation in
             if !call.withLock({ $0.wait(continuation) }) { continuation.resume() }
@@ -223,7 +226,8 @@ public final class SessionTask: Sendable {
 
     /// Ends a suspension and runs the handlers if there is a result.
     ///
-    /// - Returns: The work that the caller must start; `nil` after the first call.
+    /// - Returns: The work that the caller must start; `nil` if there is none, such as after the
+    ///   first call.
     private func resumed(isAwaited: Bool = false) -> Call.Start? {
         let now = clock.instant
         let (action, held) = call.withLock { call in
@@ -242,11 +246,11 @@ public final class SessionTask: Sendable {
     /// Suspends the task until ``resume()``.
     ///
     /// No further request is sent and no further handler starts. This applies to the first request,
-    /// which may wait for a body provider or an interceptor, and to retries and redirects.
-    /// ``state`` is `.suspended`. A request in flight continues. The deadline still ends the
-    /// exchange, and ``cancel()`` ends the suspension. For a typed request and after
-    /// `setDuplicates(_:key:)`, the exchange may be shared with other tasks, so only the handlers
-    /// are suspended.
+    /// which may wait for a body provider or an interceptor, and to retries and redirects. While
+    /// the task is suspended, ``state`` is `.suspended`. A request in flight continues, the
+    /// deadline still ends the exchange, and ``cancel()`` ends the suspension. For a typed request
+    /// and after `setDuplicates(_:key:)`, the exchange may be shared with other tasks, so only the
+    /// handlers are suspended.
     @discardableResult
     public func suspend() -> Self {
         call.withLock { call in
@@ -274,13 +278,13 @@ public final class SessionTask: Sendable {
 
     /// The maximum number of requests sent for one exchange.
     ///
-    /// Retries, redirects and refreshes are included. An exchange that needs more requests fails
-    /// with ``WebServiceError/Code/tooManyAttempts``.
+    /// Retries, redirects and repetitions with a newer credential are included. An exchange that
+    /// needs more requests fails with ``WebServiceError/Code/tooManyAttempts``.
     public static let maximumAttempts = ExchangeLog.maximumAttempts
 
     /// Records each handler in the ``timeline`` with its start and duration.
     ///
-    /// Off by default, because it has a cost.
+    /// Recording is off by default, because it takes time and memory.
     @discardableResult
     public func recordHandlers() -> Self {
         call.withLock { $0.recordsHandlers = true }
@@ -289,7 +293,7 @@ public final class SessionTask: Sendable {
 }
 
 extension SessionTask: InFlightWork {
-    /// Unchanged while the streamed body is listed in place of the task.
+    /// The identifier, which does not change when the streamed body is listed in place of the task.
     var workID: ObjectIdentifier { tail?.workID ?? ObjectIdentifier(self) }
 
     var snapshot: InFlightExchange? {

@@ -2,19 +2,19 @@ public import Foundation
 
 /// A value with its source, age and date.
 public struct SourcedValue<Value: Sendable>: Sendable {
-    /// The value.
+    /// The value, without its source and age.
     public let value: Value
     /// The source of the value, such as ``Response/Source/network`` or ``Response/Source/storage``.
     public let source: Response.Source
     /// The age of the value when it was read.
     ///
-    /// `nil` for a new value, and if the date is unknown or, because of an incorrect clock, in the
-    /// future.
+    /// The age is `nil` for a new value. It is also `nil` if the date is unknown or, because of an
+    /// incorrect clock, in the future.
     public let age: Duration?
     /// The date at which the value was stored or last validated; `nil` if ``age`` is `nil`.
     public let date: Date?
 
-    /// A Boolean value that indicates whether the value comes from a storage or a cache.
+    /// Whether the value comes from a storage or a cache.
     public var isStored: Bool { source == .storage || source == .cache || source == .revalidated }
 
     package init(_ value: Value, source: Response.Source, age: Duration?, date: Date?) {
@@ -25,8 +25,9 @@ public struct SourcedValue<Value: Sendable>: Sendable {
     }
 }
 
-/// A value that is delivered once to each observer, before the result. No observer is called after
-/// the end, and the handlers of the result wait for the observers in progress.
+/// A value that is delivered once to each observer, before the result. After the task has its
+/// result, no further delivery begins, and the handlers of the result wait for a delivery in
+/// progress.
 package final class EarlyValue<Value: Sendable>: Prelude {
     package typealias Receiver = @Sendable (SourcedValue<Value>) async -> Void
 
@@ -41,8 +42,8 @@ package final class EarlyValue<Value: Sendable>: Prelude {
 
     package init(_ clock: TaskClock) { self.clock = clock }
 
-    /// Adds an observer. An observer added after the end is never called, because a newer value is
-    /// available.
+    /// Adds an observer. An observer that is added after the result is never called, because the
+    /// result is available.
     package func add(_ observer: @escaping Receiver) {
         deliver(
             state.withLock { state in

@@ -15,14 +15,14 @@ package final class TypedResult<Value: Sendable>: Sendable {
     /// The rules for the response, if the step is the first one of its typed tasks.
     private let rules: ResponseRules
 
-    /// The source of the result. A custom closure is not part of it: it belongs to the handler that
-    /// sets the result, and is released with it.
+    /// The source of the result. A step contains no custom closure; such a closure belongs to the
+    /// handler that sets the result and is released with that handler.
     package enum Step: Sendable {
-        /// A handler or the creator of the result sets it.
+        /// A handler or the creator of the result provides the value.
         case none
         /// Another result, which is set before the task completes.
         case provided(TypedResult)
-        /// The accepted response, from which a closure of the package makes the value.
+        /// The accepted response, from which a closure of the package creates the value.
         case response(@Sendable (Response) throws -> Value)
     }
 
@@ -49,7 +49,7 @@ package final class TypedResult<Value: Sendable>: Sendable {
         return error
     }
 
-    /// The value. Readers run after the result is set, so a missing result is unreachable.
+    /// The value. Readers run after the result is set, so the result is never missing.
     package var value: Value {
         get throws {
             switch settlement.load()?.result {
@@ -125,7 +125,7 @@ private final class Settlement: Sendable {
     init(_ result: Result<any Sendable, any Error>) { self.result = result }
 }
 
-/// The rules by which the typed tasks of one exchange accept its response.
+/// The rules by which a first step, and thus the typed tasks that continue it, accept the response.
 package struct ResponseRules: ~Copyable, Sendable {
     package struct Rules: Sendable {
         var statuses = Statuses.success
@@ -134,7 +134,7 @@ package struct ResponseRules: ~Copyable, Sendable {
     }
 
     package enum Statuses: Sendable {
-        /// 200 to 299.
+        /// The statuses from 200 to 299.
         case success
         case these(Set<Int>)
         case any
@@ -181,10 +181,10 @@ package struct ResponseRules: ~Copyable, Sendable {
                 ?? input.error(
                     .unacceptableStatus,
                     "the server responded with \(response.statusText)"
-                        + (response.status == 407 ? "; set the user and the password that the proxy requires" : ""),
+                        + (response.status == 407 ? "; set the user name and password of the proxy" : ""),
                     underlying: response.bodyFailure)
         }
-        if let contentTypes = rules.contentTypes, !response.data.isEmpty {
+        if let contentTypes = rules.contentTypes, response.mayHaveBody {
             let type = response.header(.contentType) ?? ""
             guard contentTypes.contains(where: { MediaType.matches(type, pattern: $0) }) else {
                 throw input.error(

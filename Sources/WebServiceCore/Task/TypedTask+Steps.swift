@@ -22,7 +22,7 @@ extension TypedTask {
 
     /// Continues with another exchange, created from the value.
     ///
-    /// That exchange is resumed automatically, and `cancel()` cancels it as well.
+    /// The other exchange is resumed automatically, and `cancel()` cancels it as well.
     public func flatMap<Next: Sendable>(
         _ transform: @escaping @Sendable (Value) throws -> TypedTask<Next>
     ) -> TypedTask<Next> {
@@ -38,8 +38,8 @@ extension TypedTask {
 
     /// Accepts these statuses in place of 200 to 299.
     ///
-    /// The last call counts, regardless of its position. Has no effect after the response has
-    /// arrived.
+    /// The last call determines the accepted statuses, regardless of its position. A call after the
+    /// response has arrived may have no effect.
     public func validate(statuses: some Sequence<Int>) -> Self {
         changeRules { $0.statuses = .these(Set(statuses)) }
         return self
@@ -47,14 +47,14 @@ extension TypedTask {
 
     /// Accepts these statuses in place of 200 to 299.
     ///
-    /// The last call counts, regardless of its position. Has no effect after the response has
-    /// arrived.
+    /// The last call determines the accepted statuses, regardless of its position. A call after the
+    /// response has arrived may have no effect.
     public func validate(statuses: ClosedRange<Int>) -> Self {
         changeRules { $0.statuses = .these(Set(statuses.clamped(to: 0...999))) }
         return self
     }
 
-    /// Accepts every status.
+    /// Accepts a response with any status.
     public func validateNothing() -> Self {
         changeRules { $0.statuses = .any }
         return self
@@ -72,8 +72,8 @@ extension TypedTask {
 
     /// Adds a check of the response that runs after the checks of the status and the media type.
     ///
-    /// An error thrown by the closure becomes the error of the task. Has no effect after the
-    /// response has arrived.
+    /// An error thrown by the closure becomes the error of the task. A call after the response has
+    /// arrived may have no effect.
     public func validate(_ check: @escaping @Sendable (Response) throws -> Void) -> Self {
         changeRules { $0.checks.append(check) }
         return self
@@ -124,8 +124,9 @@ extension TypedTask {
 
     /// Calls the closure with the result, on an executor.
     ///
-    /// Later handlers wait until the closure returns. For the main actor, see ``updateUI(_:)`` and
-    /// ``updateErrorUI(_:)``; without an executor, see ``onCompletion(_:)``.
+    /// Later handlers wait until the closure returns. To observe the result on the main actor, use
+    /// ``updateUI(_:)`` and ``updateErrorUI(_:)``. To observe it in the background, use
+    /// ``onCompletion(_:)``.
     @discardableResult
     public func onCompletion(
         on executor: any TaskExecutor, _ observer: @escaping @Sendable (Result<Value, any Error>) -> Void

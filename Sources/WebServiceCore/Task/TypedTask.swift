@@ -6,7 +6,7 @@ import FoundationNetworking
 
 /// A ``SessionTask`` with a result of a known type.
 ///
-/// Both share one exchange and one chain of handlers.
+/// A typed task and its ``task`` share one exchange and one chain of handlers.
 ///
 /// ```swift
 /// let brewers = try await service.GET("/brewers").decode([Brewer].self).value
@@ -29,7 +29,7 @@ import FoundationNetworking
 ///
 /// All members may be used from any thread.
 public final class TypedTask<Value: Sendable>: Sendable {
-    /// The exchange.
+    /// The exchange that the task wraps, with its request, handlers and timeline.
     public let task: SessionTask
 
     /// The first step, whose rules the response must meet, if this task continues another one.
@@ -38,14 +38,16 @@ public final class TypedTask<Value: Sendable>: Sendable {
     /// The value delivered before the result; `nil` for tasks without one.
     package let early: EarlyValue<Value>?
     private let outcome: TypedResult<Value>
-    /// Retains the service of a typed request, which may be a temporary.
+    /// The object that retains the service of a typed request, because the program might not retain
+    /// the service.
     ///
-    /// `nil` for other tasks, which use only the core of the service (``SessionTask``).
+    /// The value is `nil` for other tasks, which use only the core of the service
+    /// (``SessionTask``).
     private let owner: TaskOwner?
 
     /// - Parameters:
-    ///   - outcome: The step, which runs no custom closure. Runs once, after the exchange has ended
-    ///     and all earlier handlers have run.
+    ///   - outcome: The step, which runs no custom closure. It runs once, after the exchange has
+    ///     ended and all earlier handlers have run.
     ///   - early: The value delivered before the result.
     init(
         _ task: SessionTask, _ outcome: TypedResult<Value>, owner: TaskOwner? = nil, early: EarlyValue<Value>? = nil
@@ -64,7 +66,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
     ///   - root: The first step of the typed tasks that this one continues.
     ///   - continues: Whether this task continues another one.
     ///   - isOwn: Whether the step runs no custom closure.
-    ///   - step: Returns the result. Its second argument applies the rules for the response.
+    ///   - step: A closure that returns the result. Its second argument applies the rules for the
+    ///     response.
     package init(
         _ task: SessionTask, accepting statuses: ResponseRules.Statuses = .success, root: (any RuledStep)? = nil,
         continues: Bool = false, owner: TaskOwner? = nil, isOwn: Bool = false,
@@ -101,7 +104,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
             task, TypedResult(.provided(provided), accepting: .any, owner: owner), owner: owner, early: early)
     }
 
-    /// - Parameter asyncStep: Returns the result. Later handlers wait for it.
+    /// - Parameter asyncStep: A closure that returns the result. Later handlers wait until the
+    ///   closure returns.
     private init(
         _ task: SessionTask, root: (any RuledStep)?, owner: TaskOwner?,
         asyncStep: @escaping @Sendable (StepInput) async -> Result<Value, any Error>
@@ -114,7 +118,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
         early = nil
         self.owner = owner
         // The step runs in a Swift task that is started elsewhere and does not inherit the
-        // task-local value that marks it as part of a refresh.
+        // task-local value that marks work as part of a refresh.
         let refreshing = Refresh.current
         task.add(
             .asyncStep { input in
@@ -124,8 +128,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - statuses: The statuses that do not count as errors.
-    ///   - mainStep: Returns the result on the main actor. Its second argument applies the rules
-    ///     for the response. Later handlers wait for it.
+    ///   - mainStep: A closure that returns the result on the main actor. Its second argument
+    ///     applies the rules for the response. Later handlers wait until the closure returns.
     package init(
         _ task: SessionTask, accepting statuses: ResponseRules.Statuses, owner: TaskOwner? = nil,
         mainStep: @escaping @MainActor @Sendable (StepInput, TypedResult<Value>) -> Result<Value, any Error>
@@ -159,10 +163,11 @@ public final class TypedTask<Value: Sendable>: Sendable {
         task.cancel()
     }
 
-    /// The value. Resumes the task; cancelling the awaiting Swift task cancels the exchange.
+    /// The value of the task. Accessing it resumes the task, and cancelling the awaiting Swift task
+    /// cancels the exchange.
     ///
     /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
-    ///   and errors thrown by steps.
+    ///   and errors of custom code, such as steps and interceptors.
     public var value: Value {
         get async throws {
             await task.finished()
@@ -170,7 +175,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
         }
     }
 
-    /// The result. Awaits the task as ``value`` does, without throwing.
+    /// The result of the task. Accessing this property resumes and awaits the task as ``value``
+    /// does, but does not throw.
     public var result: Result<Value, any Error> {
         get async {
             await task.finished()
@@ -180,9 +186,10 @@ public final class TypedTask<Value: Sendable>: Sendable {
 
     /// The response, with any status.
     ///
-    /// Resumes the task; cancelling the awaiting Swift task cancels the exchange.
+    /// Accessing this property resumes the task, and cancelling the awaiting Swift task cancels the
+    /// exchange.
     ///
-    /// - Throws: The error of the exchange if there is no response.
+    /// - Throws: The error of the exchange if there is no complete response.
     public var response: Response {
         get async throws {
             await task.finished()
@@ -190,10 +197,11 @@ public final class TypedTask<Value: Sendable>: Sendable {
         }
     }
 
-    /// Changes the rules that the response must meet. Has no effect after the response has arrived.
+    /// Changes the rules that the response must meet. A call after the response has arrived may
+    /// have no effect.
     func changeRules(_ change: (inout ResponseRules.Rules) -> Void) { firstStep?.changeRules(change) }
 
-    /// `nil` once the first step has run and was released.
+    /// The first step; `nil` after it has run and was released.
     private var firstStep: (any RuledStep)? { continues ? root : outcome }
 
     /// The result; `nil` until this step has run.
@@ -284,26 +292,30 @@ package struct StepInput: Sendable {
         self.failure = failure
     }
 
-    /// The request. Computed on access, because most steps do not use it.
+    /// The request, which is computed on access because most steps do not use it.
     var request: Request { task.request }
 
     /// Returns the error with the request of the exchange.
     func locating(_ error: any Error) -> any Error { task.locating(error) }
 
+    func mappedError(for response: Response) -> (any Error)? { task.mappedError(for: response) }
+}
+
+extension SessionTask {
     /// Returns the error that the error mappers of the request and the service create for an
     /// unacceptable response.
     func mappedError(for response: Response) -> (any Error)? {
-        let decoder = task.service.decoder
+        let decoder = service.decoder
         return request.options.errorMapper?.error(for: response, decoder: decoder)
-            ?? task.service.errorMapper?.error(for: response, decoder: decoder)
+            ?? service.errorMapper?.error(for: response, decoder: decoder)
     }
 }
 
 /// An object that retains the service of a typed request until the request completes.
 ///
-/// All typed tasks of the request share this object, and steps refer to it weakly: when these tasks
-/// are deallocated, the service is released. Deallocating a service ends its typed requests in
-/// flight.
+/// All typed tasks of the request share this object, and steps refer to it weakly. When all these
+/// tasks are deallocated, the service is released. Deallocating a service ends its typed requests
+/// in flight.
 package final class TaskOwner: Sendable {
     private let object: Mutex<(any AnyObject & Sendable)?>
 
@@ -343,12 +355,12 @@ extension SessionTask {
     /// Returns a typed task that decodes the body.
     ///
     /// An empty body decodes to `nil` for an optional type and fails with
-    /// ``WebServiceError/Code/emptyResponse`` for any other.
+    /// ``WebServiceError/Code/emptyResponse`` for any other type.
     ///
     /// If the body cannot be decoded, the task fails with ``WebServiceError/Code/decoding``. The
-    /// message of the error contains the coding path, its underlying error is that of the decoder,
-    /// and ``WebServiceError/body`` contains the body. For a type whose conformance to `Decodable`
-    /// is isolated to the main actor, see ``decode(onMain:)``.
+    /// message of the error usually contains the coding path, the underlying error is that of the
+    /// decoder, and ``WebServiceError/body`` contains the body. For a type whose conformance to
+    /// `Decodable` is isolated to the main actor, see ``decode(onMain:)``.
     ///
     /// - Parameters:
     ///   - type: The type of the value.
@@ -386,9 +398,9 @@ extension SessionTask {
 
     /// Returns a typed task with the body as a string.
     ///
-    /// The charset is that of `Content-Type`, or UTF-8 if it names none. A byte order mark is
-    /// removed. If the charset is unsupported or the bytes are invalid in it, the task fails with
-    /// ``WebServiceError/Code/decoding``. The charsets of the Encoding Standard (WHATWG) are
+    /// The charset is that of `Content-Type`, or UTF-8 if that field names none. A byte order mark
+    /// is removed. If the charset is unsupported or the bytes are invalid in it, the task fails
+    /// with ``WebServiceError/Code/decoding``. The charsets of the Encoding Standard (WHATWG) are
     /// supported, except IBM866, macintosh, x-mac-cyrillic and x-user-defined.
     public func string() -> TypedTask<String> {
         typed { try $0.text() }

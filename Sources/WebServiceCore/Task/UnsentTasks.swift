@@ -1,7 +1,7 @@
 import Foundation
 
-/// Reports tasks that are deallocated without being sent, in debug builds. A release build contains
-/// none of it.
+/// The reports of tasks that are deallocated without being sent, in debug builds. Release builds
+/// record and report nothing.
 package enum UnsentTasks {
     /// The place in the source code that created a task.
     struct Creation: Sendable {
@@ -10,11 +10,11 @@ package enum UnsentTasks {
     }
 
     #if DEBUG
-    /// Called with the text of a report; `nil` to report nothing. Tests replace it.
+    /// The closure that receives each report; `nil` to report nothing. Tests replace it.
     package static let report = Mutex<(@Sendable (String) -> Void)?>(write)
 
     static let write: @Sendable (String) -> Void = { text in
-        try? FileHandle.standardError.write(contentsOf: Data("\(text)\n".utf8))  // it may be closed
+        try? FileHandle.standardError.write(contentsOf: Data("\(text)\n".utf8))  // standard error may be closed
     }
 
     static func report(_ request: Request, _ creation: Creation) {
@@ -33,11 +33,11 @@ extension WebService {
     /// WebService: POST https://api.example.com/orders, created at App/Orders.swift:12, was
     /// deallocated without being sent; call resume() or await its value
     /// ```
-    /// The report is a line on standard error. It applies to tasks that a method such as
-    /// ``POST(_:pathParameters:file:line:)`` or ``sessionTask(request:file:line:)`` has created,
-    /// and that were neither resumed, awaited nor cancelled. Nothing is reported if the program has
-    /// read ``SessionTask/request``, for example to send the request elsewhere. Defaults to `true`.
-    /// In release builds, nothing is recorded or reported, and the value is `false`.
+    /// The report is a line on standard error. It covers tasks that a method such as
+    /// ``POST(_:pathParameters:file:line:)`` or ``sessionTask(request:file:line:)`` has created and
+    /// that were not resumed, awaited or cancelled. Nothing is reported if the program has read
+    /// ``SessionTask/request``, for example to send the request elsewhere. Defaults to `true`. In
+    /// release builds, nothing is recorded or reported, and the value is `false`.
     public static var reportsUnsentTasks: Bool {
         get {
             #if DEBUG
@@ -55,7 +55,7 @@ extension WebService {
 }
 
 extension SessionTask {
-    /// Notes where the task was created, in debug builds.
+    /// Records where the task was created, in debug builds.
     @inline(__always)
     func created(at file: StaticString, _ line: UInt) -> SessionTask {
         #if DEBUG

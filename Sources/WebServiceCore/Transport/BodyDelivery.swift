@@ -2,10 +2,11 @@ import Dispatch
 package import Foundation
 
 #if canImport(FoundationNetworking)
-package import FoundationNetworking
+import FoundationNetworking
 #endif
 
-/// An adapter that delivers a response in parts for a session that cannot pause its transport.
+/// An adapter that delivers a response in parts on behalf of a session that cannot pause its
+/// transport.
 ///
 /// The receiver is called from one thread at a time, in order. Bytes that arrive while the receiver
 /// is paused are buffered in memory up to 256 KiB, and in an unlinked temporary file beyond that.
@@ -28,7 +29,7 @@ package final class BodyDelivery: Sendable {
     }
 
     private struct State {
-        /// The part to deliver next: bytes that the receiver did not take.
+        /// The part to deliver next, which consists of bytes that the receiver did not take.
         var first: Part?
         var parts = Queue<Part>()
         /// The number of buffered bytes.
@@ -37,12 +38,12 @@ package final class BodyDelivery: Sendable {
         /// The producer, while it waits for the delivery of all parts.
         var producer: CheckedContinuation<Void, Never>?
         var isPaused = false
-        /// A Boolean value that indicates whether ``receiveMore()`` was called during a delivery.
+        /// Whether ``receiveMore()`` was called while a delivery was in progress.
         var wantsMore = false
-        /// A Boolean value that indicates whether the end was added to the parts.
+        /// Whether the end was added to the parts.
         var isClosed = false
         var isAborted = false
-        /// A Boolean value that indicates whether the end is being delivered or was delivered.
+        /// Whether the end is being delivered or was delivered.
         var isOver = false
         /// The file of buffered bytes, and the number of bytes written to it.
         var file: (file: UnlinkedFile, count: Int)?
@@ -98,8 +99,8 @@ package final class BodyDelivery: Sendable {
 
         /// Replaces the buffered parts with an error.
         ///
-        /// - Returns: Whether the caller must deliver it, and the parts to release outside the
-        ///   lock.
+        /// - Returns: Whether the caller must deliver the error, and the parts to release outside
+        ///   the lock.
         mutating func abort(_ error: any Error) -> (delivers: Bool, released: [Part]) {
             guard !isOver, !isAborted else { return (false, []) }
             var released = first.take().map { [$0] } ?? []
@@ -129,7 +130,7 @@ package final class BodyDelivery: Sendable {
         state.withLock { $0.task = task }
     }
 
-    /// A Boolean value that indicates whether the receiver has paused.
+    /// Whether the receiver has paused.
     var isPaused: Bool { state.withLock { $0.isPaused } }
 
     // MARK: Called by the session, in order
@@ -151,7 +152,7 @@ package final class BodyDelivery: Sendable {
             return fail(
                 WebServiceError(
                     .responseTooLarge,
-                    "more than \(Self.limit) bytes of the stream wait for its reader; read the stream faster"))
+                    "more than \(Self.limit) bytes of the stream are waiting for the reader; read the stream faster"))
         }
         do { try add(store(data)) } catch { fail(error) }
     }
@@ -161,16 +162,16 @@ package final class BodyDelivery: Sendable {
     }
 
     /// Delivers the result of a session that completes with three optional values.
-    package func finish(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) {
+    package func finish(_ data: Data?, _ head: ResponseHead?, _ error: (any Error)?) {
         if let error {
-            if let response, case let head = ResponseHead(response), head.outlasts(error) {
+            if let head, head.outlasts(error) {
                 receive(head, length: nil)
                 if let data { receive(data) }
             }
             return finish(.failure(error))
         }
-        guard data != nil || response != nil else { return finish(.failure(URLError(.badServerResponse))) }
-        if let response { receive(ResponseHead(response), length: data.map { Int64($0.count) }) }
+        guard data != nil || head != nil else { return finish(.failure(URLError(.badServerResponse))) }
+        if let head { receive(head, length: data.map { Int64($0.count) }) }
         if let data { receive(data) }
         finish(.success([:]))
     }

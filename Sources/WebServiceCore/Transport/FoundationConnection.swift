@@ -8,7 +8,7 @@ final class FoundationConnection: ByteConnection {
     private struct State {
         var sentCount = 0
         var receivedCount = 0
-        /// A Boolean value that indicates whether the peer has ended its bytes.
+        /// Whether the peer has sent its last byte.
         var isInputOver = false
     }
 
@@ -31,7 +31,7 @@ final class FoundationConnection: ByteConnection {
 
     func receive() async throws -> Data {
         guard !state.withLock(\.isInputOver) else { return Data() }
-        // A timeout of 0 is none.
+        // A timeout of 0 means that there is none.
         let (data, isOver) = try await call { [task] in
             try await task.readData(ofMinLength: 1, maxLength: 64 << 10, timeout: 0)
         }
@@ -50,7 +50,7 @@ final class FoundationConnection: ByteConnection {
 
     func close() { task.cancel() }
 
-    /// Calls the task. A cancellation of the calling Swift task ends the connection.
+    /// Calls a method of the stream task. Cancelling the calling Swift task ends the connection.
     private func call<Value>(_ body: () async throws -> Value) async throws -> Value {
         do {
             return try await withTaskCancellationHandler(operation: body) { close() }
@@ -61,14 +61,14 @@ final class FoundationConnection: ByteConnection {
 }
 
 extension FoundationSession: ConnectingSession {
-    /// The fields of the configuration.
+    /// The additional header fields of the configuration.
     package var defaultHeaders: Headers {
         let fields = configuration.httpAdditionalHeaders ?? [:]
         return Headers(fields.compactMap { name, value in (name as? String).map { ($0, "\(value)") } })
     }
 
-    /// Creates a connection, which is established when it is first used. Its errors are those of
-    /// the first call.
+    /// Returns a connection that is established when it is first used. If connecting fails, the
+    /// first call on the connection throws the error.
     package func connect(
         _ request: EncodedRequest, waitDidChange: @escaping @Sendable (Bool) -> Void
     ) async throws -> any ByteConnection {

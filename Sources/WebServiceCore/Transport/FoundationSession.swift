@@ -8,9 +8,10 @@ public import FoundationNetworking
 ///
 /// Bodies with files (``Request/multipart``), streamed bodies of more than 1 MiB, and received
 /// bytes beyond 256 KiB that wait for the reader of a stream are written to temporary files. With
-/// the default configuration, Foundation stores no cookies, cache entries or credentials. A 401 is
-/// an ordinary response with its body, regardless of its challenge. Completions run on the delegate
-/// queue of the `URLSession`; ``SessionTask`` continues on another thread immediately.
+/// the default configuration, Foundation stores no cookies, cache entries or credentials. A
+/// response with status 401 is delivered with its body, regardless of its challenge. Responses
+/// arrive on the delegate queue of the `URLSession`, and ``SessionTask`` immediately continues on
+/// another thread.
 ///
 /// On Apple platforms, the session also opens WebSocket connections, over `URLSessionStreamTask`.
 /// That code has not been built or tested. Foundation on Linux has no such tasks.
@@ -25,7 +26,7 @@ public final class FoundationSession: StreamingSession {
     private let clock: TaskClock
     let configuration: URLSessionConfiguration
 
-    /// Creates a session.
+    /// Creates a session with its own `URLSession`.
     ///
     /// - Parameter configuration: The configuration of the `URLSession`. Defaults to
     ///   ``defaultConfiguration``.
@@ -40,7 +41,7 @@ public final class FoundationSession: StreamingSession {
     ) {
         clock = TaskClock(timekeeper)
         tasks = TaskTable(configuration: configuration, clock)
-        // The caller may change its object later.
+        // The caller may change the object later.
         self.configuration = configuration.copy() as? URLSessionConfiguration ?? configuration
     }
 
@@ -69,18 +70,20 @@ public final class FoundationSession: StreamingSession {
     ///
     /// The task fails with `URLError.timedOut` if no byte arrives for ``Request/Options/timeout``.
     /// Metrics, trailer fields and interim heads are not delivered, because Foundation on Linux
-    /// does not provide them. While the receiver is paused, the session continues to receive. It
-    /// buffers up to 256 KiB in memory and up to 1 GiB in total, with the rest in an unlinked
-    /// temporary file. Beyond that limit, the exchange fails with
-    /// ``WebServiceError/Code/responseTooLarge``.
+    /// does not provide them.
+    ///
+    /// While the receiver is paused, the session continues to receive and buffers up to 1 GiB: 256
+    /// KiB in memory, and the remainder in an unlinked temporary file. Beyond that limit, the
+    /// exchange fails with ``WebServiceError/Code/responseTooLarge``.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         DeliveringTask(receiver, clock) { [self] delivery in
             ResumableDataTask(request: request) { _, _, error in
                 delivery.abort(error ?? URLError(.cancelled))
             } start: { [self] request, handle in
                 var net = request
-                // Foundation on Linux counts whole seconds and treats less than one as none. The
-                // timeout of ``TaskTable`` is exact; this one is only a fallback.
+                // Foundation on Linux counts whole seconds and treats a timeout of less than one
+                // second as none. The timeout of ``TaskTable`` is exact; this one is only a
+                // fallback.
                 net.timeoutInterval = request.timeoutInterval.clampedTimeout.rounded(.up) + 1
                 tasks.start(net, of: self, timeout: request.timeoutInterval, handle: handle, delivery: delivery)
             }
@@ -89,9 +92,9 @@ public final class FoundationSession: StreamingSession {
 }
 
 extension Error {
-    /// A Boolean value that indicates whether Foundation on Linux reports that no connection was
-    /// established. Other errors may have the same code, because Foundation derives it from the
-    /// last address to which connecting failed. On other systems, it reports no proof.
+    /// Whether Foundation on Linux reports that no connection was established. Errors with other
+    /// messages may have the same code, because Foundation derives the code from the last address
+    /// to which it failed to connect. On other platforms, the value is `false`.
     var isFailureToConnect: Bool {
         #if canImport(FoundationNetworking)
         let message = localizedDescription
@@ -122,7 +125,7 @@ extension Error {
     }
 }
 
-/// The beginnings of libcurl's messages.
+/// The beginnings of libcurl's messages, with the code of each cause.
 private let causes: [(message: String, code: URLError.Code)] = [
     ("Failed to connect to ", .cannotConnectToHost),
     ("SSL certificate ", .serverCertificateUntrusted),

@@ -8,10 +8,10 @@ import FoundationNetworking
 /// for credentials.
 ///
 /// A redirect is delivered as the response, and ``RedirectPolicy`` follows it. The challenge of a
-/// 401 is declined, so that the 401 is delivered as the response, and ``Authentication`` sends
-/// credentials. The session's delegate, if there is one, receives the challenge first; the
-/// challenge is declined unless that delegate has a credential. Foundation calls the session's
-/// delegate for all methods that are not implemented here.
+/// 401 is declined, so the 401 is delivered as the response, and ``Authentication`` can send
+/// credentials. If the session has a delegate, that delegate receives the challenge first, and the
+/// challenge is declined only if the delegate neither provides a credential nor cancels it.
+/// Foundation calls the session's delegate for all methods that are not implemented here.
 ///
 /// On Apple platforms, the task of a declined challenge completes with the response. On Linux,
 /// Foundation ends the task as cancelled instead; ``rejectedResponse`` is then the server's
@@ -51,7 +51,7 @@ extension PassiveTaskDelegate {
                 case .performDefaultHandling where challenge.proposedCredential != nil:
                     completionHandler(disposition, nil)
                 default:
-                    // Without a credential, Foundation traps or never completes the task.
+                    // If there is no credential, Foundation traps or never completes the task.
                     reject(challenge, completionHandler)
                 }
             }
@@ -83,8 +83,7 @@ final class RedirectDecliner: NSObject, URLSessionTaskDelegate {
 #endif
 
 extension URLAuthenticationChallenge {
-    /// A Boolean value that indicates whether the challenge requests the user's credentials, as
-    /// opposed to trust in the server.
+    /// Whether the challenge requests the user's credentials, as opposed to trust in the server.
     var requestsCredentials: Bool {
         switch protectionSpace.authenticationMethod {
         case NSURLAuthenticationMethodDefault, NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodHTTPDigest,

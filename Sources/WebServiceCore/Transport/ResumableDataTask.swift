@@ -7,10 +7,11 @@ import FoundationNetworking
 
 /// A data task that creates its `URLSessionDataTask` when it is resumed.
 ///
-/// A body with files is first written to a temporary file, in the background and until the task is
-/// cancelled, and passed to Foundation as memory-mapped bytes. Foundation would send a stream
-/// without its length, and when Foundation on Linux reads a body from a file, it terminates the
-/// process if the exchange ends early. On Linux, Foundation copies the memory-mapped bytes.
+/// A body with files is first written to a temporary file in the background, and then passed to
+/// Foundation as memory-mapped bytes. A cancellation stops the writing. The alternatives do not
+/// work: Foundation would send a stream without its length, and Foundation on Linux terminates the
+/// process if it reads a body from a file and the exchange ends early. On Linux, Foundation copies
+/// the memory-mapped bytes.
 final class ResumableDataTask: DataTask {
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
 
@@ -23,7 +24,8 @@ final class ResumableDataTask: DataTask {
     private let start: @Sendable (URLRequest, ResumableDataTask) -> Void
 
     /// - Parameters:
-    ///   - completion: A closure that is called once.
+    ///   - completion: A closure that is called at most once: with the error of a request that is
+    ///     not sent.
     ///   - start: A closure that creates the Foundation task and passes it to ``run(_:cancel:)``,
     ///     or calls the completion.
     init(
@@ -87,7 +89,7 @@ final class ResumableDataTask: DataTask {
         completion(nil, nil, isCancelled ? URLError(.cancelled) : error)
     }
 
-    /// Has no effect: a request that was sent continues, because Foundation on Linux terminates the
+    /// Does nothing: a request that was sent continues, because Foundation on Linux terminates the
     /// process when a suspended task is cancelled.
     func suspend() {}
 
@@ -102,8 +104,8 @@ final class ResumableDataTask: DataTask {
 
 /// The phase of a session's task, with the content that the task needs until it is complete.
 ///
-/// A task is resumed and completed once. The transitions return the content to the caller that made
-/// them, which then acts on it without the lock of the task.
+/// A task is resumed and completed once. Each transition returns the content to its caller, which
+/// then uses the content without holding the task's lock.
 package enum TaskPhase<Content> {
     case suspended(Content)
     case running(Content)

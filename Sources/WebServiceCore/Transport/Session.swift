@@ -49,8 +49,8 @@ public protocol Session: Sendable {
     /// Returns whether the session may add its own credentials, such as a client certificate,
     /// cookies or a password, to a request for a URL.
     ///
-    /// A `ResponseCache` without an account then stores nothing. This method is called on any
-    /// thread. Defaults to `false`.
+    /// If the session may add credentials, a `ResponseCache` without an account stores nothing.
+    /// This method is called on any thread. Defaults to `false`.
     func addsCredentials(to url: URL) -> Bool
 }
 
@@ -58,7 +58,7 @@ extension Session {
     /// The source of responses from a server, ``Response/Source/network``.
     public var responseSource: Response.Source { .network }
 
-    /// Returns `false`.
+    /// Returns `false`: the session adds no credentials.
     public func addsCredentials(to url: URL) -> Bool { false }
 }
 
@@ -87,11 +87,12 @@ public protocol DataTask: AnyObject, Sendable {
 /// The state of a ``DataTask`` or a ``SessionTask``.
 public typealias DataTaskState = URLSessionTask.State
 
-/// The session of services whose session is not set. It can be set once, before it is used.
+/// The session of services whose session is not set. This default session can be set once, before
+/// it is used.
 final class DefaultSession: Sendable {
     private struct State {
         var session: (any Session)?
-        /// A Boolean value that indicates whether the session was set or used.
+        /// Whether the session was set or used.
         var isFixed = false
     }
 
@@ -109,7 +110,7 @@ final class DefaultSession: Sendable {
         return session ?? FoundationSession.shared
     }
 
-    /// Sets the session.
+    /// Sets the default session of the process.
     ///
     /// - Throws: ``WebServiceError/Code/defaultSessionInUse`` if the session was set or used
     ///   before.
@@ -135,8 +136,8 @@ extension WebServiceError.Code {
 
 /// A session that delivers a response in parts: interim heads, head, bytes of the body, trailers.
 ///
-/// The bundled sessions conform. A service streams bodies over such a session; over any other
-/// ``Session``, it receives the whole body first. There is no other visible difference.
+/// The bundled sessions conform. A service streams bodies over such a session. Over any other
+/// ``Session``, the service receives the whole body first, and usually reports no progress.
 public protocol StreamingSession: Session {
     /// Creates a task that sends `request` when it is resumed; nothing happens until then.
     ///
@@ -147,15 +148,15 @@ public protocol StreamingSession: Session {
     func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask
 }
 
-/// A session that sends a ``StreamedBody`` while it is produced.
+/// A session that sends a ``StreamedBody`` while the sequence produces it.
 package protocol UploadingSession: StreamingSession {}
 
 /// One exchange of a ``StreamingSession``.
 public protocol StreamTask: DataTask {
     /// Continues an exchange whose receiver returned ``Demand/pause``.
     ///
-    /// This method returns immediately; the receiver is called later, on a thread of the session.
-    /// If the exchange is not paused, the method has no effect.
+    /// This method returns immediately; the receiver is called later, on another thread. If the
+    /// exchange is not paused, the method has no effect.
     func receiveMore()
 }
 
@@ -166,17 +167,17 @@ public protocol StreamTask: DataTask {
 /// must return immediately. If a method throws, the session ends the exchange and completes it with
 /// that error.
 public protocol BodyReceiver: AnyObject, Sendable {
-    /// A Boolean value that indicates whether the receiver may pause the exchange.
+    /// Whether the receiver may pause the exchange.
     ///
-    /// Such an exchange may take arbitrarily long. `CurlSession` sends it over a dedicated HTTP/1.1
-    /// connection, which does not count toward the connection limits once the head has been
-    /// received.
+    /// Such an exchange may take arbitrarily long. By default, `CurlSession` sends it over a
+    /// dedicated HTTP/1.1 connection, which does not count toward the connection limits once the
+    /// head has been received.
     var mayPause: Bool { get }
 
     /// Receives an interim head (RFC 9110, section 15.2), if the session provides them.
     func didReceive(interim head: ResponseHead) throws
 
-    /// Receives the head.
+    /// Receives the head of the response.
     ///
     /// - Parameters:
     ///   - head: The head of the final response.
@@ -200,7 +201,7 @@ public protocol BodyReceiver: AnyObject, Sendable {
     ///   - length: The length of the body in bytes; `nil` if it is unknown.
     func didSend(_ byteCount: Int64, of length: Int64?)
 
-    /// Receives the result.
+    /// Receives the result of the exchange.
     ///
     /// - Parameters:
     ///   - result: The trailer fields (RFC 9110, section 6.5) of a complete response, empty if the
@@ -210,11 +211,11 @@ public protocol BodyReceiver: AnyObject, Sendable {
 }
 
 extension BodyReceiver {
-    /// Defaults to `false`.
+    /// `false`: the receiver does not pause the exchange.
     public var mayPause: Bool { false }
-    /// Ignores the head.
+    /// Ignores the interim head.
     public func didReceive(interim head: ResponseHead) {}
-    /// Ignores the progress.
+    /// Ignores the progress of the request body.
     public func didSend(_ byteCount: Int64, of length: Int64?) {}
 }
 
@@ -230,7 +231,7 @@ public enum Demand: Sendable {
 ///
 /// The receiver decides when to decode, so that a small compressed body cannot exhaust memory.
 public protocol ContentDecoder: Sendable {
-    /// Decodes bytes.
+    /// Decodes the next bytes of the body.
     ///
     /// - Parameters:
     ///   - bytes: The encoded bytes that follow those already decoded.
@@ -256,17 +257,17 @@ package protocol ConnectingSession: Session {
     /// The header fields that the session adds to requests that do not have them.
     var defaultHeaders: Headers { get }
 
-    /// Opens a connection to the host and port of a request, without sending any byte of the
-    /// request.
+    /// Opens a connection to the host and port of a request. No byte of the request is sent.
     ///
     /// The method returns when the connection is established, including the tunnel of a proxy and
-    /// the TLS handshake, which offers HTTP/1.1. The request's connect timeout applies; its idle
-    /// timeout does not.
+    /// the TLS handshake, which offers HTTP/1.1. A ``FoundationSession`` connects at the first use
+    /// instead. The request's connect timeout applies; its idle timeout does not.
     ///
     /// - Parameters:
     ///   - request: A request for an `http` or `https` URL.
-    ///   - waitDidChange: Called with `true` when the request begins to wait for the end of other
-    ///     connections, because their number is limited, and with `false` when it no longer waits.
+    ///   - waitDidChange: A closure that is called with `true` when the request begins to wait for
+    ///     the end of other connections, because their number is limited, and with `false` when it
+    ///     no longer waits.
     /// - Throws: The errors of a request that cannot be sent; `URLError.cancelled` if the task is
     ///   cancelled.
     func connect(
@@ -290,10 +291,10 @@ package protocol ByteConnection: AnyObject, Sendable {
     /// The metrics of opening the connection, and the number of bytes sent and received so far.
     var metrics: TransportMetrics { get }
 
-    /// An executor that runs jobs on the threads of the transport, which saves waking others; `nil`
-    /// if there is none.
+    /// An executor that runs jobs on the threads of the transport, which avoids waking other
+    /// threads; `nil` if there is none.
     ///
-    /// Its Swift tasks must not block or call code of the program.
+    /// Swift tasks on the executor must not block or call code of the program.
     var executor: (any TaskExecutor)? { get }
 
     /// Returns the next bytes, at most 64 KiB, or no bytes at the end and in every later call.

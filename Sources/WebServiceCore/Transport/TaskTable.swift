@@ -6,12 +6,13 @@ import FoundationNetworking
 #endif
 
 /// The `URLSession` of a ``FoundationSession`` and its delegate. The table stores the delivery of
-/// each task. Foundation calls it on one serial queue, and the clock calls it on another thread.
+/// each task. Foundation calls the table on one serial queue, and the clock calls it on another
+/// thread.
 ///
 /// Tasks are created and cancelled on a serial queue of the table, because Foundation on Linux
-/// waits for its work queue in these calls. All sessions of the process share that work queue, and
-/// it is busy for as long as any peer sends without pausing. At most one thread of the table waits
-/// for it.
+/// waits for its work queue in these calls. All sessions of the process share that work queue,
+/// which is busy while any peer sends without pausing. At most one thread of the table waits for
+/// that queue.
 final class TaskTable: NSObject, URLSessionDataDelegate {
     private struct Entry {
         let owner: any AnyObject & Sendable
@@ -32,11 +33,12 @@ final class TaskTable: NSObject, URLSessionDataDelegate {
         var unfinished: Set<Int> = []
         /// The tasks whose redirect was declined and whose response has not arrived yet.
         var declined: Set<Int> = []
-        /// The number of times that bytes arrived for abandoned tasks since one of them ended.
+        /// The number of times that bytes have arrived for abandoned tasks since an abandoned task
+        /// last ended.
         var unwanted = 0
         var isReleased = false
-        /// A Boolean value that indicates whether a task may have opened a connection that another
-        /// one can use: its end was other than a failure to connect.
+        /// Whether a task may have opened a connection that another task can use. This is the case
+        /// after a task has ended without a failure to connect.
         var hasConnected = false
 
         /// Records the end of a task.
@@ -44,7 +46,7 @@ final class TaskTable: NSObject, URLSessionDataDelegate {
         /// If Foundation sends a request on an open connection that fails, it may send the request
         /// again, and then reports only the second failure.
         ///
-        /// - Returns: Whether no byte of the request was sent.
+        /// - Returns: Whether a failure to connect means that no byte of the request was sent.
         mutating func end(_ id: Int, failsToConnect: Bool) -> Bool {
             unfinished.remove(id)
             declined.remove(id)
@@ -52,7 +54,7 @@ final class TaskTable: NSObject, URLSessionDataDelegate {
             return !hasConnected && unfinished.isEmpty
         }
 
-        /// Records that bytes arrived.
+        /// Records that bytes arrived or were sent.
         ///
         /// - Returns: The delivery of the exchange; `nil` if it was abandoned.
         mutating func receive(for id: Int, at now: UInt64) -> BodyDelivery? {
@@ -115,9 +117,10 @@ final class TaskTable: NSObject, URLSessionDataDelegate {
 
     /// The delegate queue of the session.
     ///
-    /// Foundation on Linux adds operations to it on the thread that reads from the connections, so
-    /// a pause here slows down a peer that continues to send for an abandoned task. Without the
-    /// pause, Foundation's memory use grows by about 30 MB per second of one-byte chunks.
+    /// Foundation on Linux adds operations to this queue on the thread that reads from the
+    /// connections, so a pause here slows down a peer that continues to send for an abandoned task.
+    /// Without the pause, Foundation's memory use grows by about 30 MB per second of one-byte
+    /// chunks.
     private final class DelegateQueue: OperationQueue, @unchecked Sendable {  // its state is immutable and Sendable
         private weak let table: TaskTable?
         private let pause = ThreadSignal()

@@ -6,8 +6,9 @@ import FoundationNetworking
 
 extension URLError {
     /// Creates a `URLError` without the failing URL, which may contain secrets; `nil` for an error
-    /// of another domain. A ``URLError/PinnedKeyMismatch``, the code of an underlying POSIX error
-    /// and ``requestWasNotSent`` are preserved. An error that describes its request is returned
+    /// that is neither a URL error, a POSIX error nor a `CancellationError`. A
+    /// ``URLError/PinnedKeyMismatch``, the code of an underlying POSIX error and
+    /// ``requestWasNotSent`` are preserved. An error that describes its request is returned
     /// unchanged.
     init?(transport error: any Error) {
         if let error = error as? URLError, error.describesRequest {
@@ -36,14 +37,16 @@ extension URLError {
 
     private static let notSentKey = "WebService.requestWasNotSent"
 
-    /// Whether the session has proven that no byte of the request was sent, so that it can be sent
-    /// again whatever its method.
+    /// Whether it is certain that no byte of the request was sent, so the request can be sent again
+    /// with any method.
     ///
-    /// `CurlSession` sets it if the host or the proxy cannot be found or connected to, if a proxy
-    /// refuses the tunnel, and if a TLS handshake fails. ``FoundationSession`` on Linux sets it if
-    /// a host cannot be found or connected to and the session has had no connection before, because
-    /// Foundation does not report whether it has sent the request on an earlier connection. Other
-    /// sessions of Foundation do not set it.
+    /// `CurlSession` sets this flag if the exchange ends before any byte of the request is sent,
+    /// for example because the host or the proxy cannot be found or connected to, a proxy refuses
+    /// the tunnel, a TLS handshake fails, or the idle timeout expires before the connection is
+    /// established. ``FoundationSession`` on Linux sets the flag if the host cannot be found or
+    /// connected to and the session has had no connection before and has no other request in
+    /// flight, because Foundation does not report whether it has sent the request on an earlier
+    /// connection. Other sessions of Foundation do not set the flag.
     public var requestWasNotSent: Bool { (self as NSError).userInfo[Self.notSentKey] as? Bool == true }
 
     /// Returns the error with ``requestWasNotSent``, for a custom session or a stub.
@@ -66,8 +69,8 @@ extension URLError {
 }
 
 extension ResponseHead {
-    /// Returns whether the status and the fields decide the outcome if the body ends with an error:
-    /// if the status is not 200 to 299, and the request was not cancelled.
+    /// Returns whether the response remains the result if its body ends with an error. This is the
+    /// case if the status is not 200 to 299 and the request was not cancelled.
     func outlasts(_ error: any Error) -> Bool {
         isHTTP && !(200..<300).contains(status) && (error as? URLError)?.code != .cancelled
     }
@@ -75,8 +78,8 @@ extension ResponseHead {
 
 /// The reason why a closed session refuses a request.
 package struct SessionClosure: Refusal {
-    /// The instant of the system clock at which the session cancelled its requests; `nil` if it did
-    /// not.
+    /// The instant of the system clock at which the session cancelled its requests; `nil` if the
+    /// session did not cancel them.
     ///
     /// A task that was resumed before that instant ends with `URLError.cancelled`, even if its
     /// request reaches the session later. The system clock is used because all instants of a test
@@ -97,13 +100,13 @@ extension URLError {
         /// The accepted pins, as configured.
         public let expected: [String]
 
-        /// The pin of the key in the server's certificate: `sha256//` and a base64 string (RFC
-        /// 7469, section 2.4).
+        /// The pin of the key in the server's certificate: `sha256//` and the SHA-256 hash of the
+        /// key in Base64 (RFC 7469, section 2.4).
         ///
-        /// `nil` if the TLS library does not report the certificate.
+        /// The value is `nil` if the TLS library does not report the certificate.
         public let presented: String?
 
-        /// Creates a mismatch.
+        /// Creates a mismatch between the accepted pins and the presented pin.
         public init(expected: [String], presented: String?) {
             self.expected = expected
             self.presented = presented
@@ -120,7 +123,7 @@ extension URLError {
 extension URLError {
     /// The mismatch of pinned keys that caused the error.
     ///
-    /// `nil` for every other error, such as that of an untrusted certificate.
+    /// The value is `nil` for every other error, such as that of an untrusted certificate.
     public var pinnedKeyMismatch: PinnedKeyMismatch? {
         (self as NSError).userInfo[NSUnderlyingErrorKey] as? PinnedKeyMismatch
     }

@@ -8,7 +8,7 @@ import FoundationNetworking
 ///
 /// A `URLError` is described by its error object, so a string interpolation of the error contains
 /// the code, the cause, a remedy, and the method and URL of the request. The domain, the code and
-/// the user information remain those of the error, with which errors are compared. Only the default
+/// the user information, by which errors are compared, remain those of the error. Only the default
 /// message of Foundation on Linux, which names no cause, is replaced.
 ///
 /// @unchecked: the class is final, all its properties are immutable, and so are those of `NSError`.
@@ -35,7 +35,7 @@ final class TransportFailure: NSError, @unchecked Sendable {
 
     override var description: String {
         let (kind, request) = (cause.code.kind, Request(method, location: location))
-        // A message of the session has a remedy if it has two clauses.
+        // A message of the session that contains a semicolon already has a remedy.
         var text = (cause.sessionMessage ?? kind.problem).withoutSecretsOfURLs.escapingControls
         if !text.contains("; ") { text += "; \(cause.pinnedKeyMismatch == nil ? kind.remedy : Self.pinRemedy)" }
         let place = request.url == nil ? "" : " (\(request))"
@@ -50,7 +50,8 @@ final class TransportFailure: NSError, @unchecked Sendable {
 }
 
 extension Error {
-    /// Returns a `URLError` with a description of the failed request; any other error unchanged.
+    /// Returns a `URLError` with a description of the failed request. Returns any other error
+    /// unchanged.
     func describing(_ request: Request?) -> any Error {
         guard let error = self as? URLError, !error.describesRequest, let request else { return self }
         return URLError(_nsError: TransportFailure(error, of: request))
@@ -58,7 +59,7 @@ extension Error {
 }
 
 extension URLError {
-    /// A Boolean value that indicates whether the description contains the failed request.
+    /// Whether the description contains the failed request.
     var describesRequest: Bool { _nsError is TransportFailure }
 
     /// The message of the session; `nil` if it is the default of Foundation.
@@ -71,7 +72,7 @@ extension URLError {
 }
 
 extension URLError.Code {
-    /// The name of a code, what has happened, and what to do.
+    /// The name of a code, a description of the problem, and a remedy.
     fileprivate typealias Kind = (name: String, problem: String, remedy: String)
 
     fileprivate var kind: Kind {
@@ -79,12 +80,12 @@ extension URLError.Code {
         case .cancelled:
             (
                 "cancelled", "the request was cancelled",
-                "it, its Swift task, its service or its session was cancelled, closed or released before the end"
+                "check what cancelled, closed or released the task, its Swift task, its service or its session"
             )
         case .timedOut:
-            ("timedOut", "the request timed out", "send it again if that is safe, or increase 'timeout'")
+            ("timedOut", "the request timed out", "send the request again if that is safe, or increase 'timeout'")
         case .notConnectedToInternet:
-            ("notConnectedToInternet", "the device is offline", "send the request again when it has a network")
+            ("notConnectedToInternet", "the device is offline", "send the request again when the device is online")
         case .networkConnectionLost:
             (
                 "networkConnectionLost", "the connection ended before the response was complete",
@@ -93,7 +94,7 @@ extension URLError.Code {
         case .cannotConnectToHost:
             (
                 "cannotConnectToHost", "the server cannot be reached",
-                "check that it is running and that the host and the port are correct"
+                "check that the server is running and that the host and the port are correct"
             )
         case .cannotFindHost: ("cannotFindHost", "the host name cannot be resolved", Self.hostRemedy)
         case .dnsLookupFailed: ("dnsLookupFailed", "the host name cannot be resolved", Self.hostRemedy)
@@ -102,12 +103,12 @@ extension URLError.Code {
         case .badServerResponse:
             (
                 "badServerResponse", "the response is not valid",
-                "check the server, and that the scheme and the port are those of an HTTP server"
+                "check that the server works and that the scheme and the port are those of an HTTP server"
             )
         case .secureConnectionFailed:
             (
                 "secureConnectionFailed", "the TLS handshake failed",
-                "check that the port is one for https and that the server supports TLS 1.2 or newer"
+                "check that the port accepts https and that the server supports TLS 1.2 or newer"
             )
         case .serverCertificateUntrusted: ("serverCertificateUntrusted", Self.distrust, Self.trustRemedy)
         case .serverCertificateHasBadDate: ("serverCertificateHasBadDate", Self.distrust, Self.trustRemedy)
@@ -116,20 +117,26 @@ extension URLError.Code {
         case .clientCertificateRejected:
             ("clientCertificateRejected", "the client certificate cannot be used", "check the certificate and its key")
         case .clientCertificateRequired:
-            ("clientCertificateRequired", "the server requires a client certificate", "configure one for the session")
+            (
+                "clientCertificateRequired", "the server requires a client certificate",
+                "configure a client certificate for the session"
+            )
         case .userAuthenticationRequired:
-            ("userAuthenticationRequired", "a user and a password are required", "set them for the server or the proxy")
+            (
+                "userAuthenticationRequired", "a user name and a password are required",
+                "set the user name and the password of the server or the proxy"
+            )
         case .cannotDecodeContentData:
             (
                 "cannotDecodeContentData", "the body cannot be decompressed",
-                "check that the server sends the Content-Encoding that it specifies"
+                "check that the body is encoded as its Content-Encoding field specifies"
             )
         case .dataLengthExceedsMaximum:
-            ("dataLengthExceedsMaximum", "the body is too large", "stream or download it")
+            ("dataLengthExceedsMaximum", "the body is too large", "stream or download the body")
         case .httpTooManyRedirects:
-            ("httpTooManyRedirects", "the server redirects too often", "check its redirects for a loop")
+            ("httpTooManyRedirects", "the server redirects too often", "check the redirects for a loop")
         case .requestBodyStreamExhausted:
-            ("requestBodyStreamExhausted", "the body of the request cannot be read", "check its source")
+            ("requestBodyStreamExhausted", "the body of the request cannot be read", "check the source of the body")
         case .resourceUnavailable:
             (
                 "resourceUnavailable", "no stored response can be used, and the cache policy does not permit a request",
@@ -145,8 +152,8 @@ extension URLError.Code {
 }
 
 extension String {
-    /// The string with a shorter form of each URL: without a query, and omitted if it has user
-    /// information.
+    /// The string with each URL shortened: the query of a URL is removed, and a URL with user
+    /// information is omitted.
     fileprivate var withoutSecretsOfURLs: String {
         guard contains("://") else { return self }
         let words = split(separator: " ", omittingEmptySubsequences: false).map { word -> String in

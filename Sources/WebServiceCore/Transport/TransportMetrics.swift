@@ -1,28 +1,30 @@
 public import Foundation
 
-/// The progress of an exchange, in bytes of the bodies.
+/// The progress of an exchange, measured in bytes of the bodies.
 public struct TransferProgress: Sendable, Hashable {
     /// The number of bytes of the request body that were passed to the system.
     public var bytesSent: Int64
-    /// The length of the request body; 0 without a body, and `nil` if it is unknown.
+    /// The length of the request body; 0 if there is no body, and `nil` if the length is unknown.
     ///
-    /// It is unknown for a sequence without a length, and for a file or sequence that is compressed
-    /// while it is sent.
+    /// The length is unknown for a sequence without a length, for a Foundation input stream, and
+    /// for a file or sequence that is compressed while it is sent.
     public var bytesToSend: Int64?
-    /// The number of bytes of the response body that were received: after decompression, or before
-    /// it for a streamed body.
+    /// The number of bytes of the response body that were received, counted after decompression, or
+    /// before decompression for a body that `CurlSession` streams.
     public var bytesReceived: Int64
     /// The length of the response body; `nil` if it is unknown.
     ///
-    /// It is unknown before the head has arrived, and for a compressed or chunked body.
+    /// The length is unknown before the head has arrived, and for a body that is compressed or has
+    /// no `Content-Length`.
     public var bytesToReceive: Int64?
     /// The transfer rate in bytes per second, averaged over the last three seconds.
     ///
-    /// This is the rate of the request body until bytes of the response body arrive, and then that
-    /// of the response body. `nil` during the first tenth of a second of each body.
+    /// Until bytes of the response body arrive, this is the rate of the request body; from then on,
+    /// it is the rate of the response body. The value is `nil` if no handler observes the progress,
+    /// and during the first tenth of a second of each body.
     public var bytesPerSecond: Double?
 
-    /// Creates a progress value.
+    /// Creates the progress of an exchange.
     public init(
         bytesSent: Int64 = 0, bytesToSend: Int64? = 0, bytesReceived: Int64 = 0, bytesToReceive: Int64? = nil,
         bytesPerSecond: Double? = nil
@@ -34,14 +36,14 @@ public struct TransferProgress: Sendable, Hashable {
         self.bytesPerSecond = bytesPerSecond
     }
 
-    /// The fraction of the request body that was sent, from 0 to 1; 1 without a body.
+    /// The fraction of the request body that was sent, from 0 to 1; 1 if there is no body.
     ///
-    /// `nil` while the length is unknown.
+    /// The value is `nil` while the length is unknown.
     public var fractionSent: Double? { Self.fraction(bytesSent, of: bytesToSend) }
 
     /// The fraction of the response body that was received, from 0 to 1.
     ///
-    /// `nil` while the length is unknown.
+    /// The value is `nil` while the length is unknown.
     public var fractionReceived: Double? { Self.fraction(bytesReceived, of: bytesToReceive) }
 
     private static func fraction(_ count: Int64, of total: Int64?) -> Double? {
@@ -50,8 +52,8 @@ public struct TransferProgress: Sendable, Hashable {
 
     /// The estimated number of seconds until the body in transfer is complete.
     ///
-    /// The body is the one that ``bytesPerSecond`` measures. `nil` while its length or the rate is
-    /// unknown, or the rate is 0.
+    /// The body is the one that ``bytesPerSecond`` measures. The value is `nil` while the length of
+    /// that body or the rate is unknown, or while the rate is 0.
     public var secondsRemaining: Double? {
         let isSending = bytesReceived == 0 && bytesSent > 0
         guard let total = isSending ? bytesToSend : bytesToReceive, let bytesPerSecond, bytesPerSecond > 0 else {
@@ -80,23 +82,26 @@ public struct TransportMetrics: Sendable, Hashable {
     /// The number of bytes received, including the head, before decompression and without chunk
     /// framing.
     public var bytesReceived: Int64
-    /// A Boolean value that indicates whether an existing connection was reused.
+    /// Whether an existing connection was reused.
     public var isConnectionReused: Bool
-    /// The protocol, such as `HTTP/1.1` or `HTTP/2`; `nil` if nothing was received.
+    /// The protocol, such as `HTTP/1.1` or `HTTP/2`; `nil` if it is unknown, for example because
+    /// nothing was received.
     public var networkProtocol: String?
-    /// The IP address that the request was sent to: that of the server, or of the proxy.
+    /// The IP address to which the request was sent: that of the server, or of the proxy.
     ///
-    /// `nil` if the session does not report it, and for a Unix domain socket.
+    /// The value is `nil` if the session does not report the address, and for a Unix domain socket.
     public var remoteAddress: String?
     /// The port of ``remoteAddress``.
     public var remotePort: Int?
     /// The version of TLS, such as `TLSv1.3`.
     ///
-    /// `nil` without TLS to the server, and if the session does not report it.
+    /// The value is `nil` if the connection to the server does not use TLS, or if the session does
+    /// not report the version.
     public var tlsVersion: String?
     /// The cipher suite of TLS, such as `TLS_AES_256_GCM_SHA384`.
     ///
-    /// `nil` without TLS to the server, and if the session does not report it.
+    /// The value is `nil` if the connection to the server does not use TLS, or if the session does
+    /// not report the cipher suite.
     public var tlsCipher: String?
     /// The certificates of the server in DER, beginning with its own; empty if the session does not
     /// report them.
@@ -104,11 +109,11 @@ public struct TransportMetrics: Sendable, Hashable {
     /// The header fields of the request as they were sent, with those that the session has added,
     /// such as `Host`, `User-Agent` and `Content-Length`.
     ///
-    /// They may contain credentials and cookies. They are empty if the session does not report
-    /// them.
+    /// The fields may contain credentials and cookies. They are empty if the session does not
+    /// report them.
     public var requestHeaders: Headers = [:]
 
-    /// Creates metrics.
+    /// Creates the metrics of a request.
     public init(
         nameLookup: Duration? = nil, connect: Duration? = nil, secureConnect: Duration? = nil,
         firstByte: Duration? = nil, total: Duration, bytesSent: Int64 = 0, bytesReceived: Int64 = 0,

@@ -6,26 +6,29 @@ public import FoundationNetworking
 
 /// `URLSession` as a session, for a custom configuration or delegate.
 ///
-/// The data task is created when it is resumed and never suspended, because on Linux a task that is
-/// never resumed leaks, and cancelling a suspended one terminates the process. On Linux, Foundation
-/// does not complete a 401 with a Basic challenge if there is no credential (Swift 6.3.1). This
-/// conformance completes it with the response but without its body; ``FoundationSession`` provides
-/// the body as well. On Linux, `resume()` blocks while any peer of the process sends without a
-/// pause, and while the host name of a cancelled task is still being resolved.
+/// Foundation's data task is created only when the task is resumed, and is never suspended. On
+/// Linux, a data task that is never resumed leaks, and cancelling a suspended data task terminates
+/// the process. In addition, Foundation on Linux does not complete a task whose response is a 401
+/// with a Basic challenge if there is no credential (Swift 6.3.1). This conformance completes such
+/// a task with the response but without its body; ``FoundationSession`` provides the body as well.
+/// On Linux, `resume()` blocks while any peer of the process sends without a pause, and while the
+/// host name of a cancelled task is still being resolved.
 ///
 /// Each data task has a separate delegate, which declines every redirect, so that
 /// ``RedirectPolicy`` applies. The session's delegate does not receive
-/// `urlSession(_:task:willPerformHTTPRedirection:newRequest:completionHandler:)`; it receives all
-/// other calls that Foundation makes for a task with a completion handler, such as challenges.
-/// `httpAdditionalHeaders` and credentials of the configuration belong to the session, which sends
-/// them to every origin.
+/// `urlSession(_:task:willPerformHTTPRedirection:newRequest:completionHandler:)`. It receives all
+/// other calls that Foundation makes for a task with a completion handler, such as challenges. The
+/// `httpAdditionalHeaders` and the credentials of the configuration belong to the session, which
+/// sends them to every origin.
 ///
 /// Do not use a session after it has been invalidated, and do not invalidate one before its tasks
-/// with file bodies (``Request/multipart``) are complete: Foundation terminates the process.
+/// with file bodies (``Request/multipart``) are complete, because Foundation would terminate the
+/// process.
 extension URLSession: Session {
     /// Creates a task that sends the request when it is resumed.
     ///
-    /// The completion runs on the delegate queue of the session.
+    /// The completion runs on the delegate queue of the session, or on another thread if the
+    /// request was not sent.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -54,9 +57,10 @@ extension URLSession: Session {
 }
 
 extension URLSession {
-    /// Returns whether the session has a delegate, which may respond to challenges, or whether its
-    /// configuration has cookies for the URL, a password for any host, or header fields other than
-    /// `Accept`, `Accept-Encoding`, `Accept-Language` and `User-Agent`.
+    /// Returns whether the session may add credentials to a request. This is the case if the
+    /// session has a delegate, which may respond to challenges, or if its configuration has cookies
+    /// for the URL, a password for any host, or header fields other than `Accept`,
+    /// `Accept-Encoding`, `Accept-Language` and `User-Agent`.
     public func addsCredentials(to url: URL) -> Bool {
         delegate != nil || configuration.addsCredentials(to: url)
     }

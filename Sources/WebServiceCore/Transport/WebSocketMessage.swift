@@ -2,12 +2,12 @@ public import Foundation
 
 /// A message of a WebSocket connection (RFC 6455, section 5.6).
 public enum WebSocketMessage: Sendable, Hashable {
-    /// Text.
+    /// A text message.
     case text(String)
-    /// Binary data.
+    /// A binary message.
     case data(Data)
 
-    /// The bytes of the message; those of text are its UTF-8.
+    /// The bytes of the message, which are in UTF-8 for a text message.
     public var bytes: Data {
         switch self {
         case .text(let text): Data(text.utf8)
@@ -15,7 +15,7 @@ public enum WebSocketMessage: Sendable, Hashable {
         }
     }
 
-    /// The number of bytes.
+    /// The number of bytes of the message.
     public var byteCount: Int {
         switch self {
         case .text(let text): text.utf8.count
@@ -47,7 +47,7 @@ public struct WebSocketClosure: Error, Sendable, Hashable {
     /// The reason as text, which is not intended for the user and is usually empty.
     public var reason: String
 
-    /// Creates a closure.
+    /// Creates the content of a Close frame.
     public init(_ code: Code, reason: String = "") {
         self.code = code
         self.reason = reason
@@ -60,11 +60,11 @@ public struct WebSocketClosure: Error, Sendable, Hashable {
 
     /// The reason why an endpoint closes a connection, as a number (RFC 6455, section 7.4).
     public struct Code: RawRepresentable, Sendable, Hashable {
-        /// The number.
+        /// The number in the Close frame.
         public let rawValue: UInt16
 
-        /// Creates a code. Libraries register codes from 3000 to 3999; codes from 4000 to 4999 are
-        /// free.
+        /// Creates a code. Codes from 3000 to 3999 are registered by libraries; codes from 4000 to
+        /// 4999 are for private use.
         public init(rawValue: UInt16) { self.rawValue = rawValue }
 
         /// The purpose of the connection is fulfilled.
@@ -86,9 +86,9 @@ public struct WebSocketClosure: Error, Sendable, Hashable {
         /// The server has met an unexpected condition.
         public static let internalError = Self(rawValue: 1011)
 
-        /// A Boolean value that indicates whether a Close frame can contain the code.
+        /// Whether a Close frame can contain the code.
         ///
-        /// The codes below 3000 are those of the IANA registry. The codes 1004, 1005, 1006 and 1015
+        /// The codes below 3000 are those of the IANA registry. Codes 1004, 1005, 1006 and 1015
         /// are reserved (section 7.4.1). Codes from 3000 to 4999 are for libraries and applications
         /// (section 7.4.2).
         package var isValid: Bool {

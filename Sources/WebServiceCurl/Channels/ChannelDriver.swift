@@ -2,13 +2,13 @@ import CCurl
 import Foundation
 import WebServiceCore
 
-/// The part of a ``CurlChannel`` that runs on the loop's thread: a handle of libcurl that connects,
-/// then receives and sends bytes.
+/// The part of a ``CurlChannel`` that runs on the loop's thread. The driver connects with a libcurl
+/// handle, then receives and sends bytes.
 final class ChannelDriver {
     let channel: CurlChannel
     let handle: CurlHandle
     let queue: Admission<CurlChannel>.HostQueue
-    /// The open connection; -1 while it is being established.
+    /// The socket of the open connection; -1 while the connection is being established.
     private(set) var socket: Int32 = -1
     /// The number of times that the connection was established.
     private(set) var openingCount = 0
@@ -17,20 +17,21 @@ final class ChannelDriver {
     /// The idle timeout of the request, which applies once the session is closed.
     let idleLimit: UInt64
 
-    /// A Boolean value that indicates whether the channel accepts bytes.
+    /// Whether the channel accepts bytes.
     private(set) var isReading = true
-    /// The events for which the next attempts to receive and to send wait. TLS may have to send
+    /// The events to wait for before the next attempts to receive and to send. TLS may have to send
     /// before it can receive, and receive before it can send.
     private(set) var readEvent = Poller.Events.readable
     private(set) var writeEvent = Poller.Events.writable
 
     private var outgoing: Data?
     private var outgoingOffset = 0
-    /// A copy of a few bytes, which `Data` does not store at a constant address. OpenSSL requires a
-    /// constant address if the bytes are passed again.
+    /// A copy of the outgoing bytes if there are at most 16, because `Data` does not store so few
+    /// bytes at a constant address. OpenSSL requires the same address when the same bytes are
+    /// passed again.
     private var fewBytes: UnsafeMutableRawPointer?
 
-    /// The TLS connection whose end must be announced by the peer.
+    /// The TLS connection that the peer must end with `close_notify`.
     private var closing: TLSClosing.Connection?
 
     private static let pieceSize = 64 << 10
@@ -57,9 +58,9 @@ final class ChannelDriver {
 
     /// Begins to use the connection that libcurl has established.
     ///
-    /// - Returns: `false` if libcurl has since closed the connection. Between the completion and
-    ///   the first call, libcurl considers it idle, and discards an idle connection with pending
-    ///   bytes.
+    /// - Returns: `false` if libcurl has since closed the connection. Between the handle's
+    ///   completion and the first call to receive, libcurl considers the connection idle, and it
+    ///   discards an idle connection that has pending bytes.
     func open() throws -> Bool {
         openingCount += 1
         var found: curl_socket_t = CURL_SOCKET_BAD
@@ -94,7 +95,7 @@ final class ChannelDriver {
         if outgoing != nil, hasFailed || events.contains(writeEvent) { send() }
     }
 
-    /// Executes the requests of the channel's callers.
+    /// Sends and receives as the channel's callers have requested.
     func proceed() throws {
         let mayRead = channel.proceed() && !isInputOver
         if outgoing == nil { send() }
@@ -114,7 +115,7 @@ final class ChannelDriver {
 
     private struct Filling {
         var count = 0
-        /// A Boolean value that indicates whether more bytes may be pending.
+        /// Whether more bytes may be pending.
         var isPartial = false
         var end: Result<Void, any Error>?
     }
@@ -152,7 +153,7 @@ final class ChannelDriver {
             CurlError.error(.networkConnectionLost, "the TLS connection ended without close_notify"))
     }
 
-    /// Receives until the channel accepts no more, or none are pending.
+    /// Receives bytes until the channel accepts no more or none are pending.
     private func receive() throws {
         for _ in 0..<Self.piecesPerTurn {
             let filling = fill()

@@ -6,8 +6,8 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// A connection on which the program sends and receives bytes. The callers of ``CurlConnection``
-/// and the loop share it.
+/// A connection on which the program sends and receives bytes, shared by the loop and the callers
+/// of ``CurlConnection``.
 final class CurlChannel: Sendable {
     typealias Waiter = CheckedContinuation<Void, any Error>
     typealias Reader = CheckedContinuation<Data, any Error>
@@ -18,12 +18,13 @@ final class CurlChannel: Sendable {
     }
 
     private struct State {
-        /// The error of all further calls; `nil` while the connection is open or being opened.
+        /// The error with which further calls fail; `nil` while the connection is open or being
+        /// opened.
         var end: (any Error)?
 
         // Opening
         var opener: Waiter?
-        /// The work that determines the route.
+        /// The task that determines the route.
         var routing: Task<Void, Never>?
         var route = CurlRoute()
         var metrics = TransportMetrics(total: .zero)
@@ -32,9 +33,9 @@ final class CurlChannel: Sendable {
         var readers = Queue<Reader>()
         /// The bytes that no call has taken yet.
         var received: Data?
-        /// A Boolean value that indicates whether the loop has stopped receiving.
+        /// Whether the loop has stopped receiving.
         var isPaused = false
-        /// A Boolean value that indicates whether the peer has ended its bytes.
+        /// Whether the peer has sent its last byte.
         var isInputOver = false
 
         // Sending
@@ -44,7 +45,7 @@ final class CurlChannel: Sendable {
         /// The error with which sending failed.
         var sendingError: (any Error)?
 
-        /// A Boolean value that indicates whether the loop will call ``CurlChannel/proceed()``.
+        /// Whether the loop will call ``CurlChannel/proceed()``.
         var isScheduled = false
 
         /// Marks a call of ``CurlChannel/proceed()`` as scheduled.
@@ -81,8 +82,8 @@ final class CurlChannel: Sendable {
 
     let request: EncodedRequest
     private let loop: CurlLoop
-    /// Called with `true` when the channel begins to wait until the loop may connect, and with
-    /// `false` when the loop connects.
+    /// A closure that is called with `true` when the channel begins to wait until the loop may
+    /// connect, and with `false` when the loop connects.
     private let waitDidChange: @Sendable (Bool) -> Void
     private let shared = Lock(State())
 
@@ -94,7 +95,7 @@ final class CurlChannel: Sendable {
 
     // MARK: For callers
 
-    /// Opens the connection. Returns when it is open.
+    /// Opens the connection, and returns when it is open.
     func open(_ configuration: CurlSession.Configuration) async throws {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (opener: Waiter) in
@@ -197,7 +198,7 @@ final class CurlChannel: Sendable {
         }.map { $0() } != nil
     }
 
-    /// A Boolean value that indicates whether the channel has ended.
+    /// Whether the channel has ended.
     var hasEnded: Bool { shared.withLock { $0.end != nil } }
 
     /// Returns the route to connect over; `nil` if the channel has ended.
@@ -219,7 +220,7 @@ final class CurlChannel: Sendable {
         opener?.resume()
     }
 
-    /// Begins the work that a job requests.
+    /// Begins a scheduled job.
     ///
     /// - Returns: Whether the loop may receive bytes.
     func proceed() -> Bool {
@@ -250,7 +251,7 @@ final class CurlChannel: Sendable {
         if shared.withLock({ $0.schedule() }) { loop.proceed(self) }
     }
 
-    /// Delivers the end of the peer's bytes.
+    /// Completes the waiting calls to receive, because the peer sends no more bytes.
     func inputDidEnd() {
         let readers = shared.withLock { state in
             state.isInputOver = true
@@ -278,7 +279,7 @@ final class CurlChannel: Sendable {
         sent?.waiter.resume()
     }
 
-    /// Fails all calls that send. Bytes can still be received.
+    /// Fails all current and later calls that send. Bytes can still be received.
     func sendingDidFail(_ error: any Error) {
         let sends = shared.withLock { state in
             state.sendingError = error

@@ -6,7 +6,7 @@ package import WebServiceCore
 /// The loop retains only the channel, so deallocating this object closes the connection.
 final class CurlConnection: ByteConnection {
     private let channel: CurlChannel
-    /// Retained for as long as the connection is used.
+    /// Retained while the connection is used.
     private let session: CurlSession
 
     /// - Parameter channel: An open channel.
@@ -38,10 +38,10 @@ extension CurlSession: ConnectingSession {
         return headers
     }
 
-    /// Opens a connection in addition to those of requests.
+    /// Opens a connection that is separate from those of requests.
     ///
     /// ``Configuration/maximumWebSocketConnections`` limits the number of these connections. The
-    /// options of the session for connections of requests apply to them.
+    /// session's options for the connections of requests apply to these connections as well.
     package func connect(
         _ request: EncodedRequest, waitDidChange: @escaping @Sendable (Bool) -> Void
     ) async throws -> any ByteConnection {

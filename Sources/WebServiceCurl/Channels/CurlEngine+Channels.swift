@@ -8,8 +8,9 @@ import FoundationNetworking
 
 /// The connections on which the program sends and receives bytes.
 ///
-/// They belong to a separate multi handle. They therefore do not count toward libcurl's limits for
-/// connections of requests, do not replace idle ones, and do not end when those expire.
+/// These connections belong to a separate multi handle. They therefore do not count toward
+/// libcurl's connection limits for requests, do not replace idle connections, and do not end when
+/// idle connections expire.
 extension CurlEngine {
     /// The state of the channels.
     struct Channels {
@@ -18,13 +19,14 @@ extension CurlEngine {
         var drivers: [ObjectIdentifier: ChannelDriver] = [:]
         /// The drivers of open connections, by socket.
         var open: [Int32: ChannelDriver] = [:]
-        /// The multi handle; `nil` without channels.
+        /// The multi handle; `nil` before the first channel, and after it was freed.
         var multi: UnsafeMutableRawPointer?
         /// The sockets that this multi handle watches.
         var sockets: Set<Int32> = []
-        /// The instant of the system clock at which libcurl requests a call without an event.
+        /// The instant, by the system clock, at which to call libcurl even if no event has
+        /// occurred.
         var instant: UInt64?
-        /// The bytes that were received last; empty before the first channel.
+        /// The buffer for received bytes; empty if there is no multi handle.
         var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
 
         var isEmpty: Bool { drivers.isEmpty && admission.isEmpty }
@@ -95,7 +97,7 @@ extension CurlEngine {
         return multi
     }
 
-    /// Opens or ends the channels for which libcurl has finished.
+    /// Opens or ends the channels whose handles libcurl has completed.
     func readChannelMessages() {
         var remaining: CInt = 0
         while let multi = channels.multi, let message = curl_multi_info_read(multi, &remaining) {
@@ -134,7 +136,7 @@ extension CurlEngine {
         if events.isEmpty { poller.unwatch(driver.socket) } else { poller.watch(driver.socket, for: events) }
     }
 
-    /// Executes the requests of a channel's callers.
+    /// Sends and receives as a channel's callers have requested.
     func proceed(_ channel: CurlChannel) {
         guard let driver = channels.drivers[ObjectIdentifier(channel)], driver.socket >= 0 else { return }
         proceed(driver) { try $0.proceed() }
@@ -203,8 +205,8 @@ extension CurlEngine {
         for driver in channels.drivers.values { end(driver, error) }
     }
 
-    /// Ends the channels that have sent and received nothing for their idle timeout, which begins
-    /// when the session is closed.
+    /// Ends the channels that have neither sent nor received bytes for their idle timeout since the
+    /// session was closed.
     func endIdleChannels(_ start: UInt64) {
         guard let closingInstant else { return }
         for driver in channels.drivers.values {
@@ -219,7 +221,7 @@ extension CurlEngine {
         }
     }
 
-    /// Frees the multi handle of the channels, if there are none.
+    /// Frees the multi handle of the channels if there are no channels.
     func freeChannelMulti() {
         guard channels.drivers.isEmpty, let multi = channels.multi.take() else { return }
         curl_multi_cleanup(multi)

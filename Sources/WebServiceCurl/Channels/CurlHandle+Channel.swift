@@ -3,10 +3,9 @@ import WebServiceCore
 
 /// A handle that opens the connection of a channel.
 extension CurlHandle {
-    /// Configures the handle for opening a connection without starting it.
+    /// Configures the handle for opening a connection, but does not open the connection yet.
     ///
-    /// libcurl then leaves the connection to the caller, as long as the handle belongs to its multi
-    /// handle.
+    /// libcurl leaves the connection to the caller while the handle belongs to a multi handle.
     func begin(_ driver: ChannelDriver, _ route: CurlRoute, connectTimeout: Duration, at now: UInt64) throws {
         let request = driver.channel.request
         self.driver = driver
@@ -23,7 +22,7 @@ extension CurlHandle {
         try setAddresses(request, route)
     }
 
-    /// Returns the metrics of a channel's connection, once it has been used.
+    /// Returns the metrics of a channel's connection after its first use.
     func openingMetrics(for request: EncodedRequest) -> TransportMetrics {
         attempt.sendCount = 1
         attempt.security = security(request)
@@ -32,7 +31,7 @@ extension CurlHandle {
         return metrics
     }
 
-    /// The event for which TLS waits after libcurl could neither receive nor send; `nil` if the TLS
+    /// The event that TLS waits for after libcurl could not receive or send; `nil` if the TLS
     /// library does not report it.
     var awaitedEvent: Poller.Events? {
         switch ccurl_tls_awaits(easy, engine.tls) {

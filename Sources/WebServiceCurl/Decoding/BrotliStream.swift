@@ -9,7 +9,7 @@ struct BrotliStream: ~Copyable, DecodingStream {
     private let brotli: ccurl_brotli
     private let stream: UnsafeMutableRawPointer
 
-    /// A Boolean value that indicates whether the bytes after the last output are invalid.
+    /// Whether the bytes after the last output are invalid.
     private var isInvalid = false
 
     /// The maximum number of input bytes for one call. The library discards the output of a call

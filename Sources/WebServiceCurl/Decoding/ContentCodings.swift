@@ -11,7 +11,7 @@ enum ContentCoding: String, CaseIterable {
 
     /// Creates a coding from its name.
     ///
-    /// - Parameter name: The name in a header field, in any case.
+    /// - Parameter name: The name in a header field. Its case is ignored.
     init?(name: String) {
         let name = name.asciiLowercased()
         self.init(rawValue: name == "x-gzip" ? "gzip" : name)
@@ -29,7 +29,7 @@ struct ContentCodings: Sendable {
     let brotli: ccurl_brotli?
     let zstd: ccurl_zstd?
 
-    /// A Boolean value that indicates whether libcurl decodes the bodies, because zlib is missing.
+    /// Whether libcurl decodes the bodies, because zlib is missing.
     var areLeftToLibrary: Bool { gzip == nil }
 
     /// The names of the codings that are requested.
@@ -41,9 +41,10 @@ struct ContentCodings: Sendable {
             .map(\.0.rawValue)
     }
 
-    /// Returns the decoder of one body.
+    /// Returns a decoder for one body.
     ///
-    /// The decoder rejects a body with more than two codings or with one that cannot be decoded.
+    /// The decoder rejects a body with more than two codings or with a coding that cannot be
+    /// decoded.
     ///
     /// - Parameter names: The names of the codings in the order in which they were applied, without
     ///   `identity`.
@@ -57,7 +58,8 @@ struct ContentCodings: Sendable {
         return decoders.count == 1 ? inner : DecoderPair(outer, inner)
     }
 
-    /// Returns a decoder of one body, or `nil` if the library is missing or cannot allocate memory.
+    /// Returns a decoder for one body; `nil` if libcurl decodes the bodies, or if the library of
+    /// the coding is missing or cannot allocate memory.
     func decoder(of coding: ContentCoding) -> (any ContentDecoder)? {
         guard !areLeftToLibrary else { return nil }
         return switch coding {

@@ -2,11 +2,11 @@ import Foundation
 import Synchronization
 import WebServiceCore
 
-/// A decoder of a body with two content codings, such as `gzip, gzip` of a server whose proxy
-/// compresses again.
+/// A decoder for a body with two content codings, such as `gzip, gzip` if a proxy compresses a
+/// compressed body again.
 final class DecoderPair: ContentDecoder {
     private struct State {
-        /// The output of the first decoder that the second one has not decoded.
+        /// The output of the first decoder that the second decoder has not decoded yet.
         var middle = Data()
         /// The number of bytes that the first decoder may still return.
         var allowance = 1 << 20
@@ -18,8 +18,8 @@ final class DecoderPair: ContentDecoder {
 
     /// The number of bytes after which the first decoder returns.
     private static let pieceSize = 32 << 10
-    /// The maximum ratio of the first decoder. Compressed bytes can hardly be compressed again, and
-    /// the ratios of both decoders multiply.
+    /// The maximum ratio of decoded to encoded bytes for the first decoder. Compressed bytes can
+    /// hardly be compressed again, and the ratios of both decoders multiply.
     private static let maximumRatio = 64
 
     /// - Parameters:
@@ -51,8 +51,8 @@ final class DecoderPair: ContentDecoder {
                 guard state.allowance >= 0 else {
                     throw CurlError.error(
                         .cannotDecodeContentData,
-                        "the body with two content codings is more than \(Self.maximumRatio) times as long after the "
-                            + "first one")
+                        "the body has two content codings, and decoding the first one made it more than "
+                            + "\(Self.maximumRatio) times as long")
                 }
                 if state.middle.isEmpty { return consumed }
             }

@@ -4,7 +4,7 @@ import CCurl
 struct GzipStream: ~Copyable, DecodingStream {
     static var coding: ContentCoding { .gzip }
 
-    /// A Boolean value that indicates whether zeros follow the last member.
+    /// Whether zeros follow the last member.
     ///
     /// Some programs write such padding. No member can follow it.
     private var isPadded = false

@@ -16,30 +16,30 @@ protocol DecodingStream: ~Copyable {
     ///
     /// - Parameter input: The encoded bytes; on return, those that remain.
     /// - Returns: The number of decoded bytes, and whether the body may end here; `nil` if the
-    ///   encoded bytes are invalid. Earlier calls have then returned all valid bytes before them.
+    ///   encoded bytes are invalid. In that case, earlier calls have usually returned all valid
+    ///   bytes before the invalid ones.
     mutating func step(
         _ input: inout UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) -> (count: Int, isEnd: Bool)?
 
     /// Prepares for bytes after the end, such as another gzip member.
     ///
-    /// - Parameter input: The bytes, not empty; on return, those that remain.
+    /// - Parameter input: The bytes after the end, at least one; on return, those that remain.
     /// - Returns: `false` if the bytes are invalid.
     mutating func continueAfterEnd(_ input: inout UnsafeRawBufferPointer) -> Bool
 }
 
-/// A decoder of a content coding that uses a library of the system.
+/// A decoder that uses a system library to decode a content coding.
 ///
 /// Unlike libcurl, the decoder rejects a truncated body.
 final class StreamDecoder<Stream: DecodingStream & ~Copyable>: ContentDecoder {
     private enum Phase { case unused, unfinished, complete }
 
-    /// @unchecked: its memory and that of the library are owned by this value alone.
+    /// @unchecked: this value alone owns its memory and the state of the library.
     private struct State: ~Copyable, @unchecked Sendable {
         var stream: Stream
         var phase = Phase.unused
-        /// A Boolean value that indicates whether the library may hold further output for the bytes
-        /// so far.
+        /// Whether the library may hold further output for the bytes that it has received.
         var hasPendingOutput = false
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 << 10, alignment: 16)
 

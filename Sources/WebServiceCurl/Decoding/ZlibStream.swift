@@ -15,11 +15,11 @@ struct ZlibStream: ~Copyable {
     private let zlib: ccurl_zlib
     private let stream = UnsafeMutablePointer<ccurl_z_stream>.allocate(capacity: 1)
     private let isOpen: Bool
-    /// A Boolean value that indicates whether the bytes after the last output are invalid.
+    /// Whether the bytes after the last output are invalid.
     private var isInvalid = false
 
     private static let streamEnd: Int32 = 1
-    /// No progress is possible without more bytes.
+    /// The result if no progress is possible without more bytes.
     private static let needsMore: Int32 = -5
 
     /// - Returns: `nil` if zlib cannot allocate its state.
@@ -55,6 +55,6 @@ struct ZlibStream: ~Copyable {
 
     /// Prepares for another stream of the same format.
     ///
-    /// - Returns: Whether it succeeds.
+    /// - Returns: Whether zlib could reset its state.
     mutating func reset() -> Bool { zlib.inflateReset(stream) == 0 }
 }

@@ -11,9 +11,10 @@ struct ZstdStream: ~Copyable, DecodingStream {
     /// call that fails, so each call decodes only one block.
     private var wanted = 5
 
-    /// `ZSTD_d_windowLogMax`.
+    /// The parameter `ZSTD_d_windowLogMax`.
     private static let windowLimit: CInt = 100
-    /// 8 MiB, the maximum window of the content coding (RFC 9659, section 3).
+    /// The base-2 logarithm of 8 MiB, the maximum window of the content coding (RFC 9659, section
+    /// 3).
     private static let windowBits: CInt = 23
 
     init?(_ zstd: ccurl_zstd) {

@@ -6,18 +6,18 @@ import WebServiceCore
 extension CurlHandle {
     /// The progress of the check, for one exchange.
     struct DestinationCheck {
-        /// A Boolean value that indicates whether addresses are checked.
+        /// Whether addresses are checked.
         var isActive = false
-        /// A Boolean value that indicates whether an address may be that of a proxy.
+        /// Whether an address may belong to a proxy.
         var mayBeProxy = false
-        /// A Boolean value that indicates whether an address was allowed for the connection that is
-        /// being established.
+        /// Whether an address was allowed for the connection that is being established.
         var hasAllowedAddress = false
         /// The error of an exchange without an allowed address.
         var refusal: (any Error)?
     }
 
-    /// Begins to check the addresses of an exchange, unless all are allowed.
+    /// Begins to check the addresses of an exchange, unless all are allowed or the exchange uses a
+    /// configured proxy.
     ///
     /// - Throws: `WebServiceError.Code.destinationRefused` for a request that must not be sent to a
     ///   proxy.
@@ -26,7 +26,7 @@ extension CurlHandle {
         let proxy = route.proxy ?? engine.configuration.proxy
         let isDirect = engine.configuration.unixSocketPath != nil
         attempt.destinationCheck.mayBeProxy = !isDirect && engine.readsEnvironment(for: proxy)
-        // The address of a proxy that the program has set is not that of a destination.
+        // The address of a proxy that the program has configured is not that of a destination.
         attempt.destinationCheck.isActive = isDirect || proxy.address == nil
         guard !attempt.destinationCheck.isActive || attempt.destinationCheck.mayBeProxy else { return }
         try rules.checkOverProxy(request)
@@ -44,7 +44,8 @@ extension CurlHandle {
     /// Returns whether a request may be sent on a connection.
     ///
     /// The address was checked when the connection was opened, except for the connections that
-    /// libcurl opens to the server of `dnsURL`. libcurl 8.23 uses them for requests to that server.
+    /// libcurl opens to the server of `dnsURL`. libcurl 8.23 also uses those connections for
+    /// requests to that server.
     func mayUse(_ ends: Connections.Ends) -> Bool {
         guard attempt.destinationCheck.isActive else { return true }
         let configuration = engine.configuration

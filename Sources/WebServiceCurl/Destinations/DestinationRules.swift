@@ -26,7 +26,7 @@ struct DestinationRules: Sendable {
 
     private let allows: @Sendable (CurlSession.Destination) -> Bool
     private let exceptions: Exceptions
-    /// A Boolean value that indicates whether names may be sent to a proxy.
+    /// Whether names may be sent to a proxy.
     private let trustsProxies: Bool
 
     /// - Returns: `nil` if all destinations are allowed.
@@ -104,7 +104,7 @@ struct DestinationRules: Sendable {
         return WebServiceError(
             .destinationRefused,
             "'destinations' does not allow \(place); add it to 'exceptions' if requests may be sent to it"
-                + (mayBeProxy ? ", or set 'proxy' if it is that of the proxy in the environment" : ""),
+                + (mayBeProxy ? ", or set 'proxy' if the address belongs to the proxy in the environment" : ""),
             request: request.source)
     }
 
@@ -112,7 +112,7 @@ struct DestinationRules: Sendable {
         WebServiceError(
             .destinationRefused,
             "'destinations' does not allow a proxy to look up the host '\(host)', because its address cannot be "
-                + "checked; set 'proxy' to .none, or 'trustsProxies' if the proxy checks addresses",
+                + "checked; set 'proxy' to .none, or 'trustsProxies' to true if the proxy checks addresses",
             request: request.source)
     }
 

@@ -1,8 +1,8 @@
-// The header of libcurl also declares the constants of sockets.
+// libcurl's header also declares socket constants.
 import CCurl
 import Foundation
 
-/// An IP address.
+/// An IPv4 or IPv6 address.
 ///
 /// An IPv4 address has the bits of its IPv4-mapped form (RFC 4291, section 2.5.5.2), so both are
 /// equal, as they are for the system.
@@ -18,7 +18,7 @@ struct IPAddress: Sendable, Hashable {
 
     init(ipv4: UInt32) { self.init(bits: UInt128(0xFFFF) << 32 | UInt128(ipv4)) }
 
-    /// Creates the address of a text that the system can parse, without brackets and zone.
+    /// Creates an address from text that the system can parse, without brackets or a zone.
     init?(_ text: String) {
         guard !text.utf8.contains(0) else { return nil }
         var four = in_addr()
@@ -31,11 +31,13 @@ struct IPAddress: Sendable, Hashable {
         self.init(bits: Self.bits(of: six))
     }
 
-    /// Returns the address and the port to which libcurl connects; `nil` for another family.
+    /// Returns the address and the port to which libcurl connects; `nil` if the address is neither
+    /// IPv4 nor IPv6.
     ///
     /// The pointer is valid only during the call of libcurl, and is not stored.
     static func target(_ address: UnsafePointer<curl_sockaddr>) -> (address: IPAddress, port: Int)? {
-        // The structure ends with an address of the general type, which a longer one replaces.
+        // The structure ends with an address of the general type, in whose place libcurl stores a
+        // longer one.
         guard let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return nil }
         let bytes = UnsafeRawPointer(address) + offset
         let count = Int(address.pointee.addrlen)
@@ -59,17 +61,18 @@ struct IPAddress: Sendable, Hashable {
         withUnsafeBytes(of: address) { UInt128(bigEndian: $0.loadUnaligned(as: UInt128.self)) }
     }
 
-    /// The IPv4 address; `nil` for one of IPv6.
+    /// The IPv4 address; `nil` for an IPv6 address.
     var ipv4: UInt32? { bits >> 32 == 0xFFFF ? UInt32(truncatingIfNeeded: bits) : nil }
 
     // MARK: Meaning
 
-    /// A Boolean value that indicates whether the address belongs to the public internet, and not
-    /// to this host, its networks or a special purpose (``SpecialAddresses``).
+    /// Whether the address belongs to the public internet: it neither belongs to this host or its
+    /// networks nor is reserved for a special purpose (``SpecialAddresses``).
     ///
-    /// An IPv6 address that contains an IPv4 address leads to that one. It is public if both are.
+    /// An IPv6 address that contains an IPv4 address leads to that address, so it is public only if
+    /// the IPv4 address is.
     var isPublic: Bool {
-        guard zone == 0 else { return false }  // only the addresses of a link have a zone
+        guard zone == 0 else { return false }  // only link-local addresses have a zone
         if ipv4 != nil { return !SpecialAddresses.ipv4.contains { $0.contains(self) } }
         if let embedded { return embedded.allSatisfy(\.isPublic) }
         return SpecialAddresses.globalUnicast.contains(self) && !SpecialAddresses.ipv6.contains { $0.contains(self) }
@@ -98,7 +101,8 @@ struct IPAddress: Sendable, Hashable {
 }
 
 extension IPAddress: CustomStringConvertible {
-    /// The address in the form of RFC 5952, with the zone as a number.
+    /// The address: IPv4 in dotted decimal, and IPv6 in the form of RFC 5952 with the zone as a
+    /// number.
     var description: String {
         let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { text in
             let length = socklen_t(text.count)
@@ -114,23 +118,24 @@ extension IPAddress: CustomStringConvertible {
     }
 }
 
-/// The addresses that begin with the same bits.
+/// A network, which consists of the addresses that begin with the same bits.
 struct IPNetwork: Sendable, Hashable {
     private let first: UInt128
     private let mask: UInt128
 
-    /// - Parameter length: The number of those bits, of the 128 bits of an ``IPAddress``.
+    /// - Parameter length: The number of these bits, out of the 128 bits of an ``IPAddress``.
     private init(_ first: UInt128, _ length: Int) {
         self.first = first
         mask = ~(UInt128.max >> length)
     }
 
-    /// The network of one address.
+    /// Creates the network that consists of one address.
     init(_ address: IPAddress) { self.init(address.bits, 128) }
 
     /// Creates a network from its prefix, such as `10.0.0.0/8` or `fd00::/8`.
     ///
-    /// - Returns: `nil` for any other text, such as a prefix with a bit after its length.
+    /// - Returns: `nil` for any other text, such as an address in which a bit after the prefix is
+    ///   set.
     init?(_ text: String) {
         let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         guard parts.count == 2, let address = IPAddress(String(Substring(parts[0]))), (1...3).contains(parts[1].count),
@@ -141,19 +146,19 @@ struct IPNetwork: Sendable, Hashable {
         self.init(address.bits, length)
     }
 
-    /// A network of IPv4, from the bytes of its prefix and its length.
+    /// Returns an IPv4 network from the bytes and the length of its prefix.
     static func ipv4(_ first: UInt32, _ second: UInt32, _ third: UInt32, _ fourth: UInt32, _ length: Int) -> IPNetwork {
         IPNetwork(IPAddress(ipv4: first << 24 | second << 16 | third << 8 | fourth).bits, length + 96)
     }
 
-    /// A network of IPv6, from the first groups of its prefix and its length.
+    /// Returns an IPv6 network from the first groups and the length of its prefix.
     static func ipv6(_ groups: UInt16..., length: Int) -> IPNetwork {
         let bits = groups.enumerated().reduce(UInt128(0)) { $0 | UInt128($1.element) << (112 - 16 * $1.offset) }
         return IPNetwork(bits, length)
     }
 
-    /// Returns whether an address begins with the prefix. A prefix that is too short for IPv4 is
-    /// one of IPv6 only.
+    /// Returns whether an address begins with the prefix. A prefix that is shorter than that of the
+    /// IPv4-mapped addresses contains only IPv6 addresses.
     func contains(_ address: IPAddress) -> Bool {
         address.bits & mask == first && (first >> 32 == 0xFFFF || address.ipv4 == nil)
     }

@@ -1,16 +1,16 @@
 /// The addresses that do not belong to the public internet.
 ///
-/// From the special-purpose address registries of IANA for IPv4 and IPv6, as of 9 October 2025
-/// (https://www.iana.org/assignments/iana-ipv4-special-registry and iana-ipv6-special-registry),
-/// and its registries of multicast addresses. To update the table, compare these registries with
-/// it.
+/// The sources are IANA's special-purpose address registries for IPv4 and IPv6, as of 9 October
+/// 2025 (https://www.iana.org/assignments/iana-ipv4-special-registry and
+/// iana-ipv6-special-registry), and IANA's registries of multicast addresses. To update this table,
+/// compare it with these registries.
 enum SpecialAddresses {
     // The networks that are not globally reachable, and those whose anycast addresses can lead to a
     // host of the local network.
 
     /// The networks of IPv4.
     ///
-    /// The registries also contain networks that are globally reachable, and thus public:
+    /// The registries also contain networks that are globally reachable, and therefore public:
     /// 192.31.196.0/24 (AS112, RFC 7535), 192.175.48.0/24 and 2620:4f:8000::/48 (AS112, RFC 7534),
     /// and 192.52.193.0/24 (AMT, RFC 7450).
     static let ipv4: [IPNetwork] = [

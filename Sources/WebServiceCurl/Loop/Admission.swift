@@ -1,10 +1,10 @@
 import WebServiceCore
 
-/// Limits the number of active items per host and in total, without side effects.
+/// A limit on the number of active items per host and in total, without side effects.
 ///
 /// Items of one host start in first-in, first-out order; hosts are served in turn.
 ///
-/// libcurl can also queue requests, but a queued request there uses as much memory as an active
+/// libcurl can also queue requests, but a request in its queue uses as much memory as an active
 /// one.
 struct Admission<Item> {
     /// The active and waiting items of one host.
@@ -14,14 +14,14 @@ struct Admission<Item> {
         fileprivate var isReady = false
         /// The number of waiting items at which unwanted ones are removed.
         fileprivate var pruningCount = 64
-        /// A Boolean value that indicates whether requests share connections (HTTP/2, HTTP/3).
+        /// Whether requests share connections (HTTP/2, HTTP/3).
         var isMultiplexed = false
         /// The connection of the last item; it may have been closed.
         var connection: Connections.Connection?
         /// The number of smaller responses after which no large body is expected.
         private var largeBodies = 0
 
-        /// A Boolean value that indicates whether one of the last eight responses had a large body.
+        /// Whether one of the last eight responses had a large body.
         var expectsLargeBody: Bool { largeBodies > 0 }
 
         func didReceiveBody(isLarge: Bool) {
@@ -38,7 +38,7 @@ struct Admission<Item> {
     /// The number of queues at which queues without items are removed.
     private var pruningCount = 1_000
 
-    /// The number of concurrent streams that libcurl assumes for one such connection.
+    /// The number of concurrent streams that libcurl assumes for one multiplexed connection.
     private static var streamsPerConnection: Int { 100 }
 
     init(maximumPerHost: Int, maximum: Int) {
@@ -46,10 +46,11 @@ struct Admission<Item> {
         self.maximum = maximum
     }
 
-    /// Appends an item to the queue of its host. ``next()`` returns it when it may start.
+    /// Appends an item to the queue of its host. ``next()`` returns the item when it may start.
     ///
-    /// - Parameter isWanted: Returns whether an item still has to start. Called rarely, so a queue
-    ///   may contain up to 64 unwanted items, or as many as it has wanted ones.
+    /// - Parameter isWanted: A closure that returns whether an item still has to start. It is
+    ///   called rarely, so a queue may contain up to 64 unwanted items, or as many unwanted as
+    ///   wanted ones.
     mutating func append(_ item: Item, to host: Substring, isWanted: (Item) -> Bool = { _ in true }) {
         let queue = queues[host] ?? makeQueue(host)
         if queue.waiting.count >= queue.pruningCount {
@@ -91,10 +92,10 @@ struct Admission<Item> {
         return items
     }
 
-    /// A Boolean value that indicates whether no item is active or waiting.
+    /// Whether no item is active or waiting.
     var isEmpty: Bool { active == 0 && ready.isEmpty }
 
-    /// The connection of the last item of a host; it may have been closed.
+    /// Returns the connection of a host's last item; it may have been closed.
     func lastConnection(to host: Substring) -> Connections.Connection? { queues[host]?.connection }
 
     /// The number of hosts with a queue.

@@ -1,4 +1,4 @@
-// The header of libcurl also declares the constants of sockets.
+// libcurl's header also declares socket constants.
 import CCurl
 import Foundation
 
@@ -26,30 +26,30 @@ struct Connections {
         let certificates: [Data]
     }
 
-    /// One connection.
+    /// One connection, and the exchanges that use it.
     ///
-    /// A class, so that an exchange that outlives the connection does not use a later one with the
-    /// same descriptor.
+    /// This type is a class, so an exchange that outlives the connection does not use a later
+    /// connection with the same descriptor.
     final class Connection {
         let socket: Int32
-        /// A Boolean value that indicates whether this is a QUIC connection (RFC 9000).
+        /// Whether this is a QUIC connection (RFC 9000).
         let isQUIC: Bool
         fileprivate var ends: Ends?
-        /// A Boolean value that indicates whether an exchange has used the connection.
+        /// Whether an exchange has used the connection.
         private(set) var wasUsed = false
-        /// A Boolean value that indicates whether the connection carries HTTP/2 or HTTP/3.
+        /// Whether the connection carries HTTP/2 or HTTP/3.
         ///
-        /// Their frames identify the request that they belong to.
+        /// The frames of such a connection identify the request that they belong to.
         var isMultiplexed: Bool
-        /// A Boolean value that indicates whether the protocol of the connection has failed for an
-        /// exchange.
+        /// Whether the protocol of the connection has failed for an exchange.
         private(set) var hasFailed = false
-        /// The TLS connection to the server; `nil` without one.
+        /// The TLS connection to the server; `nil` if there is none.
         var security: Security?
         /// The instant of the last bytes received.
         private var lastArrival: UInt64 = 0
         private var exchanges = 0
-        /// The only exchange on the connection; `nil` if there is none or more than one.
+        /// The only exchange on the connection; `nil` if there is none, or if there were several at
+        /// a time.
         private(set) var user: CurlHandle?
         /// The other end of the socket that replaced the connection; -1 if there is none.
         private var sink: Int32 = -1
@@ -60,7 +60,7 @@ struct Connections {
             isMultiplexed = isQUIC
         }
 
-        /// A Boolean value that indicates whether no exchange may use the connection again.
+        /// Whether no exchange may use the connection again.
         var isUnusable: Bool { hasFailed && exchanges == 0 }
 
         /// Records that the protocol has failed for an exchange, and closes the connection unless
@@ -70,7 +70,7 @@ struct Connections {
             if exchanges == 1 { shutDown() }
         }
 
-        /// A Boolean value that indicates whether no exchange uses the connection.
+        /// Whether this is an HTTP/1.x connection that was used and has no exchange at present.
         ///
         /// Bytes that arrive on such a connection belong to no request.
         var isIdle: Bool { wasUsed && exchanges == 0 && !isMultiplexed }
@@ -97,15 +97,15 @@ struct Connections {
         /// Returns whether no bytes have been received since the instant.
         func isQuiet(since instant: UInt64) -> Bool { lastArrival <= instant }
 
-        /// A Boolean value that indicates whether bytes are pending or the peer has disconnected.
+        /// Whether bytes are pending or the peer has disconnected.
         var hasUnsolicitedBytes: Bool {
             var byte: UInt8 = 0
             return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0
                 || (errno != EAGAIN && errno != EINTR)
         }
 
-        /// Replaces the socket with one end of an unused pair, which closes the connection to the
-        /// server.
+        /// Replaces the socket with one end of an unused socket pair, which closes the connection
+        /// to the server.
         ///
         /// The descriptor of libcurl remains valid, so libcurl can complete the exchange, but the
         /// server receives no further bytes of the request.
@@ -125,7 +125,7 @@ struct Connections {
 
         /// Shuts the connection down to prevent its reuse. libcurl still closes the socket.
         func shutDown() {
-            // After a shutdown for reading, a datagram socket would return 0 bytes without end.
+            // After a shutdown for reading, a datagram socket would return 0 bytes endlessly.
             if isQUIC { return _ = shutdown(socket, Int32(SHUT_WR)) }
             shutdown(socket, Int32(SHUT_RDWR))
             // libcurl considers a TLS connection alive while bytes are pending. After the shutdown,

@@ -3,7 +3,7 @@ import WebServiceCore
 
 /// Requests that the thread of a caller sends while the loop's thread waits for events.
 ///
-/// The conditions:
+/// All of these conditions must be met:
 /// - the session: ``supportsCallers``, set once (`CurlEngine.swift`);
 /// - the loop, before it waits: ``mayServeCallers``, which it stores in the atomic flag
 ///   `CurlTurn.isOpenToCallers`;
@@ -12,8 +12,8 @@ import WebServiceCore
 /// - the turn, which the caller takes without waiting (`CurlTurn.send`);
 /// - an idle connection to the host (``send(_:to:)``).
 extension CurlEngine {
-    /// A Boolean value that indicates whether a caller may send the next request: nothing is in
-    /// flight, the last exchanges did not overlap, and there are open connections.
+    /// Whether a caller may send the next request: nothing is in flight, the last exchanges did not
+    /// overlap, and there are open connections.
     var mayServeCallers: Bool {
         supportsCallers && busy.isEmpty && !exchangesOverlap && connections.count > 0 && closingInstant == nil
             && admission.isEmpty
@@ -21,7 +21,8 @@ extension CurlEngine {
 
     /// Sends a request on the thread of a caller, over an idle connection to its host.
     ///
-    /// Does not block: it never looks up a name, opens a connection or receives a response.
+    /// The method does not block: it never looks up a name, opens a connection or receives a
+    /// response.
     ///
     /// - Returns: Whether the loop's thread must be woken; `nil` if the exchange has not begun,
     ///   because there is no such connection.
@@ -37,15 +38,15 @@ extension CurlEngine {
         guard handle.attempt.isHeld, Int(runningCount) == busy.count else { return true }
         handle.receive()
         callersRequestCount += 1
-        // libcurl's timers are those of connecting, and one to receive, for which there is an
+        // libcurl sets timers only for connecting and for receiving, and receiving also causes an
         // event.
         return idleCheckInstant < waitEnd
     }
 
-    /// Watches the connection for the events that libcurl has requested last.
+    /// Watches the connection for the events that libcurl requested last.
     ///
-    /// libcurl also requests to be notified when it can send, before it sends at once. The loop's
-    /// thread would wake.
+    /// Before libcurl sends immediately, it also requests an event for when it can send. That event
+    /// would wake the loop's thread.
     private func endCall(_ connection: Connections.Connection) {
         callersConnection = nil
         guard let events = callersEvents.take(), connections[connection.socket] === connection else { return }

@@ -5,7 +5,7 @@ import WebServiceCore
 extension CurlEngine {
     /// Completes the ended exchanges and starts waiting ones.
     ///
-    /// Repeats until no exchange has ended, because a new one may end immediately.
+    /// The method repeats this until no exchange has ended, because a new one may end immediately.
     func collect() {
         repeat {
             endEarlyResponses()

@@ -11,8 +11,8 @@ extension CurlEngine {
     func startAdmitted() {
         var hasStarted = false
         while let (transfer, queue) = admission.next() {
-            // The last wait may have ended before the request was submitted. Its timeout would
-            // then be too short.
+            // The last wait may have ended before the request was submitted. The request's timeout
+            // would then be too short.
             if !hasStarted { now = clock.now }
             guard let (request, receiver, route) = transfer.begin() else {  // cancelled while it waited
                 admission.release(queue)
@@ -49,7 +49,8 @@ extension CurlEngine {
         return try CurlHandle(self, share: share, rules: index)
     }
 
-    /// Adds a handle to the free ones. If there are too many, the least recently used one is freed.
+    /// Adds a handle to the free handles. If there are too many, the least recently used one is
+    /// freed.
     func keep(_ handle: CurlHandle) {
         free.append(handle)
         if free.count > 128 { free.remove(at: free.startIndex).free() }
@@ -79,13 +80,14 @@ extension CurlEngine {
     /// exchanges use it.
     func end(_ handle: CurlHandle, _ error: any Error) {
         guard let exchange = handle.exchange, !handle.attempt.isComplete else { return }
-        // libcurl would use a connection again on which it has reset a stream.
+        // Otherwise, libcurl would reuse a connection on which it has reset a stream.
         if handle.attempt.connection?.isMultiplexed == true { handle.forbidReuse() }
         ended.append(Ended(transfer: exchange.transfer, result: .failure(error), metrics: handle.metrics()))
         release(handle)
     }
 
-    /// Ends the part of a stream that counts toward the connection limits.
+    /// Releases the capacity of an exchange, which then no longer counts toward the connection
+    /// limits.
     func releaseCapacity(_ handle: CurlHandle) {
         guard let queue = handle.exchange?.queue else { return }
         handle.exchange?.queue = nil

@@ -14,7 +14,7 @@ extension CurlEngine {
         callLibrary(multi, socket, mask)
     }
 
-    /// Lets libcurl act on the events of a socket and on its timers, within ``receiveLimit``.
+    /// Lets libcurl act on the events of a socket and on libcurl's timers, within ``receiveLimit``.
     func callLibrary(_ multi: UnsafeMutableRawPointer, _ socket: curl_socket_t, _ mask: CInt) {
         receiveLimit?.begin(at: systemNow)
         var count: CInt = 0
@@ -24,7 +24,7 @@ extension CurlEngine {
         for (socket, replaced) in replaced { poller.replace(socket) { ReceiveLimit.restore(socket, replaced) } }
     }
 
-    /// Applies ``receiveLimit`` to a connection with HTTP/2.
+    /// Applies ``receiveLimit`` to an HTTP/2 connection.
     func limitReceiving(_ connection: Connections.Connection) {
         guard ccurl_has_first_http2_filter() != 0 else { return }
         if receiveLimit == nil { receiveLimit = ReceiveLimit() }
@@ -101,11 +101,11 @@ extension CurlEngine {
         connections.connection(ends)
     }
 
-    /// A Boolean value that indicates whether ``hasDecryptedBytes(_:)`` can detect decrypted bytes.
+    /// Whether ``hasDecryptedBytes(_:)`` can detect decrypted bytes.
     var canDetectDecryptedBytes: Bool { tls.SSL_has_pending != nil || tls.gnutls_record_check_pending != nil }
 
-    /// Returns the version of HTTP, 2 or 3, on the connection of an exchange that may use HTTP/2; 0
-    /// for an older one and where the TLS library does not report it.
+    /// Returns the HTTP version, 2 or 3, on the connection of an exchange that may use HTTP/2; 0 if
+    /// the version is older or the TLS library does not report it.
     func selectedVersion(_ handle: CurlHandle) -> CInt { ccurl_tls_selected_version(handle.easy, tls) }
 
     /// Returns whether the TLS library holds decrypted bytes of the connection of an exchange.

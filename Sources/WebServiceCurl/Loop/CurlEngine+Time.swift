@@ -8,9 +8,9 @@ import FoundationNetworking
 
 /// The instants at which the loop acts without an event.
 extension CurlEngine {
-    /// Returns the timeout for the next wait, in milliseconds; -1 waits indefinitely.
+    /// Returns the timeout for the next wait, in milliseconds; -1 to wait indefinitely.
     ///
-    /// Sets the alarm of a clock that is not the system clock.
+    /// If the clock is not the system clock, the method also sets its alarm.
     func timeout(for loop: CurlLoop, _ current: UInt64) -> Int32 {
         let instant = min(idleCheckInstant, expiryInstant)
         guard clock.isInjected else {
@@ -21,7 +21,8 @@ extension CurlEngine {
         return instant <= clock.now ? 0 : Self.milliseconds(from: systemNow, to: libraryInstants)
     }
 
-    /// The first instant of the system clock at which libcurl requests a call without an event.
+    /// The first instant, by the system clock, at which to call libcurl even if no event has
+    /// occurred.
     private var libraryInstants: UInt64 { min(libraryInstant ?? .max, channels.instant ?? .max) }
 
     private static func milliseconds(from current: UInt64, to instant: UInt64) -> Int32 {
@@ -42,7 +43,7 @@ extension CurlEngine {
             current = clock.now
             let delay = Duration.nanoseconds(Int64(clamping: instant - min(instant, current)))
             alarm = (instant, clock.schedule(after: delay, loop))
-        } while clock.now != current  // the delay is then too long
+        } while clock.now != current  // if time has passed, the delay is too long
     }
 
     /// Lets libcurl act on its timers. libcurl may also receive bytes, which count as activity at
@@ -89,7 +90,7 @@ extension CurlEngine {
                 let text =
                     "no byte of the request or the response was sent or received for \(seconds) s; set a longer "
                     + "timeout if the server needs more time"
-                end(handle, CurlError.error(.timedOut, text))
+                end(handle, handle.markingUnsent(CurlError.error(.timedOut, text)))
             } else {
                 idleCheckInstant = min(idleCheckInstant, max(limit, start &+ Self.idleCheckInterval))
             }
@@ -101,7 +102,7 @@ extension CurlEngine {
 
     /// Closes the expired connections. libcurl checks for them only when it needs a connection.
     ///
-    /// Only freeing the multi handle closes them immediately. It also discards the parsed
+    /// Only freeing the multi handle closes them immediately. This also discards the parsed
     /// certificates.
     func closeConnections() {
         expiryInstant = .max

@@ -4,7 +4,8 @@ import WebServiceCore
 
 /// The part of a loop that uses libcurl's multi interface, driven by socket events.
 ///
-/// Used only by the thread that has the turn (``CurlTurn``), once the loop's thread has started.
+/// Once the loop's thread has started, only the thread that has the turn (``CurlTurn``) uses the
+/// engine.
 final class CurlEngine {
     let configuration: CurlSession.Configuration
     /// The configured addresses in the syntax of libcurl, by host and port.
@@ -13,8 +14,7 @@ final class CurlEngine {
     let rules: HostRules
     /// The addresses to which requests may connect; `nil` for all.
     let destinations: DestinationRules?
-    /// A Boolean value that indicates whether the environment specified a proxy when the session
-    /// was created.
+    /// Whether the environment specified a proxy when the session was created.
     let hasEnvironmentProxy = CurlSession.Proxy.isInEnvironment
     /// The header fields that the session adds to requests.
     let sessionFields: SessionFields
@@ -25,7 +25,7 @@ final class CurlEngine {
     var multi: UnsafeMutableRawPointer
     var poller: Poller
     var connections = Connections()
-    /// The limit of a call that receives over HTTP/2; `nil` before the first such connection, and
+    /// The limit of a call that receives over HTTP/2; `nil` before the first HTTP/2 connection, and
     /// with versions of libcurl that need no limit.
     var receiveLimit: ReceiveLimit?
     /// The credentials with which shared connections use a proxy, by its host.
@@ -49,20 +49,22 @@ final class CurlEngine {
     var completed: [CurlHandle] = []
     /// The ended exchanges whose transfers are not completed yet.
     var ended: [Ended] = []
-    /// A Boolean value that indicates whether callers may send requests on their threads.
+    /// Whether callers may send requests on their threads.
     ///
     /// With versions of libcurl that let the TLS library send, a closed connection could send
     /// SIGPIPE to a thread of the program. Other versions could call the receiver on that thread.
     let supportsCallers: Bool
     /// The connection for the request that a caller's thread sends; `nil` on the loop's thread.
     var callersConnection: Connections.Connection?
-    /// A Boolean value that indicates whether the last exchange began while another was in flight.
+    /// Whether the last exchange began while another was in flight.
     ///
-    /// If so, requests probably arrive together again. The loop then sends them faster.
+    /// If so, requests will probably arrive together again, and the loop's thread then sends them
+    /// faster.
     var exchangesOverlap = false
     /// The number of requests that callers' threads have sent.
     var callersRequestCount = 0
-    /// The events of ``callersConnection`` that libcurl has requested last; `nil` without a change.
+    /// The events of ``callersConnection`` that libcurl requested last; `nil` if they have not
+    /// changed.
     var callersEvents: CInt?
     /// The number of exchanges that libcurl had not completed when it was last called.
     var runningCount: CInt = 0
@@ -80,11 +82,11 @@ final class CurlEngine {
 
     // MARK: Time
 
-    /// Measures everything except libcurl's own timeouts.
+    /// The clock that measures all timeouts except libcurl's own.
     let clock: TaskClock
     /// The current instant in nanoseconds, read before libcurl is called.
     var now: UInt64
-    /// The instant of the system clock at which libcurl requests a call without an event.
+    /// The instant, by the system clock, at which to call libcurl even if no event has occurred.
     var libraryInstant: UInt64?
     /// The alarm that wakes the loop at an instant of a clock that is not the system clock.
     var alarm: (instant: UInt64, alarm: Alarm)?
@@ -94,8 +96,8 @@ final class CurlEngine {
     var expiryInstant = UInt64.max
     /// The instant at which the loop's thread begins to wait.
     ///
-    /// Bytes that arrived before it are received before idle timeouts are checked, even if the
-    /// thread is delayed.
+    /// Bytes that arrived before this instant are received before idle timeouts are checked, even
+    /// if the thread is delayed.
     private var waitStart: UInt64 = 0
     /// The instant until which the loop's thread waits.
     var waitEnd = UInt64.max
@@ -179,7 +181,7 @@ final class CurlEngine {
         context.map { Unmanaged<CurlEngine>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// A Boolean value that indicates whether a request may be sent over a proxy.
+    /// Whether a request may be sent over a proxy.
     var mayUseProxy: Bool {
         switch configuration.proxy {
         case .none: false
@@ -205,7 +207,7 @@ final class CurlEngine {
         loop.turn.take { end(loop) }
     }
 
-    /// Carries out jobs until there are none.
+    /// Carries out jobs until there are none, or for a limited time.
     ///
     /// - Parameter isAsleep: Whether the next thread that adds a job wakes the loop.
     /// - Returns: The timeout of the next wait, in milliseconds; `nil` at the end of the loop.
@@ -247,7 +249,7 @@ final class CurlEngine {
         loop.hasEnded()
     }
 
-    /// Frees the objects of libcurl. Must be the last call, without active exchanges.
+    /// Frees the objects of libcurl. This method must be called last, when no exchange is active.
     func freeLibraryObjects() {
         for handle in free { handle.free() }
         freeChannelMulti()

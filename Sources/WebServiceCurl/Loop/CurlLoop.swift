@@ -1,4 +1,4 @@
-// The header of libcurl also declares the constants of sockets.
+// libcurl's header also declares socket constants.
 import CCurl
 import Foundation
 import Synchronization
@@ -40,13 +40,13 @@ final class CurlLoop: Sendable {
     private struct Inbox {
         /// The jobs added since the loop last took them.
         var jobs: [Job] = []
-        /// A Boolean value that indicates whether the loop will take the jobs without a wake-up.
+        /// Whether the loop will take the jobs without a wake-up.
         var isAwake = true
         var closing: CurlSession.Closing?
         /// The first instant at which requests were cancelled.
         var cancellation: UInt64?
         var hasEnded = false
-        /// Present while the loop is awake, if a test clock waits for it.
+        /// The token that the loop holds while it is awake, if a test clock waits for the loop.
         var token: WorkCount.Token?
 
         /// Adds a job, unless the loop has ended.
@@ -80,15 +80,14 @@ final class CurlLoop: Sendable {
     private let inbox = Lock(Inbox())
     private let wakeUp: WakeUp
     private let thread = Lock<(thread: JoinableThread?, isClaimed: Bool)>((nil, false))
-    /// Signaled when the thread has ended or is parked. Each thread that waits for the signal sends
-    /// it again for the next one.
+    /// Signaled when the thread has ended or is parked. Each thread that receives the signal sends
+    /// it again for the next waiting thread.
     private let threadEnd = ThreadSignal()
     private let forkCount = Fork.count
-    /// A Boolean value that indicates whether ``taskExecutor`` was read, so that Swift tasks may
-    /// run on the loop.
+    /// Whether Swift tasks may run on the loop, because ``taskExecutor`` was read.
     private let servesTasks = Atomic(false)
 
-    /// Open to callers only while the loop sleeps without jobs.
+    /// The turn to use the engine, open to callers only while the loop sleeps without jobs.
     let turn: CurlTurn
     private let clock: TaskClock
 
@@ -102,7 +101,8 @@ final class CurlLoop: Sendable {
         wakeUp = try WakeUp(orThrow: .curl)
         turn = CurlTurn(try CurlEngine(configuration, clock, rules: rules, wakeUp: wakeUp.reader))
         do {
-            // Like the threads of the handler pool with glibc, for the code of tasks.
+            // The stack is as large as those of the handler pool with glibc, because tasks run on
+            // the thread.
             let started = try JoinableThread(orThrow: .curl, stackSize: 8 << 20) { [self] in
                 RunningLoops.run(self) { turn.run(self) }
                 threadEnd.signal()
@@ -180,8 +180,7 @@ final class CurlLoop: Sendable {
         add(.release(channel))
     }
 
-    /// A Boolean value that indicates whether this is the process in which the loop started, not a
-    /// fork of it.
+    /// Whether this is the process in which the loop started, not a fork of it.
     var isInProcess: Bool { forkCount == Fork.count }
 
     static func forkError(_ request: Request?) -> WebServiceError {
@@ -275,7 +274,7 @@ final class CurlLoop: Sendable {
     /// Takes the jobs of the inbox, in the order in which they were added.
     ///
     /// - Parameters:
-    ///   - jobs: Empty. Its memory becomes that of the inbox.
+    ///   - jobs: An empty array, whose memory the inbox takes over; on return, the jobs.
     ///   - isIdle: Whether the loop has nothing else to do.
     /// - Returns: Whether the loop may sleep, because there is no job. The next thread that adds a
     ///   job wakes it.
@@ -300,8 +299,8 @@ final class CurlLoop: Sendable {
         return maySleep
     }
 
-    /// Marks the loop as awake if Swift tasks may run on it. Otherwise, jobs that these tasks add
-    /// on the loop's own thread would signal that thread.
+    /// Marks the loop as awake if Swift tasks may run on it. If the loop were still marked as
+    /// asleep, jobs that these tasks add on the loop's own thread would signal that thread.
     ///
     /// - Returns: Whether the loop is now awake. It must then take the jobs before it sleeps.
     func wakeForTasks() -> Bool {
@@ -338,7 +337,7 @@ extension CurlLoop: TaskExecutor {
     /// The loop of the calling thread.
     private static let current = ThreadFlag()
 
-    /// A Boolean value that indicates whether the calling thread runs the loop.
+    /// Whether the calling thread runs the loop.
     var isCurrent: Bool { Self.current.pointer == UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque()) }
 
     /// Records that the calling thread runs the loop, until the thread ends.

@@ -7,21 +7,21 @@ import WebServiceCore
 /// a caller may take the turn to send a request, which saves waking the loop's thread.
 final class CurlTurn: Sendable {
     private let lock = Lock(())
-    /// `nil` after the end of the loop.
+    /// The engine of the loop; `nil` after the end of the loop.
     ///
     /// nonisolated(unsafe): only the thread that has the turn accesses it.
     nonisolated(unsafe) private var engine: CurlEngine?
     /// Whether a caller may take the turn.
     ///
-    /// Read before a caller tries to take the turn, which costs more, and again when it has the
-    /// turn.
+    /// A caller reads this flag before it tries to take the turn, because reading costs less, and
+    /// again once it has the turn.
     private let isOpen = Atomic(false)
 
     init(_ engine: sending CurlEngine) {
         self.engine = engine
     }
 
-    /// A Boolean value that indicates whether a caller may take the turn.
+    /// Whether a caller may take the turn.
     var isOpenToCallers: Bool { isOpen.load(ordering: .relaxed) }
 
     /// Allows callers to take the turn until ``closeToCallers()``.
@@ -30,13 +30,13 @@ final class CurlTurn: Sendable {
     /// Refuses later callers. A caller may still have the turn.
     func closeToCallers() { isOpen.store(false, ordering: .relaxed) }
 
-    /// Calls a closure with the turn. The loop's thread waits until no caller has it.
+    /// Takes the turn and calls a closure. The loop's thread waits until no caller has the turn.
     func take<Value>(_ body: () -> Value) -> Value {
         lock.withLock { _ in body() }
     }
 
-    /// Sends a request on the calling thread, if the loop has nothing in flight and an idle
-    /// connection to the host. Never waits for another thread.
+    /// Sends a request on the calling thread, if the loop has nothing in flight and has an idle
+    /// connection to the host. The method never waits for another thread.
     ///
     /// - Returns: Whether the loop must be woken; `nil` if the exchange has not begun. The loop's
     ///   thread completes an exchange that has begun.
@@ -54,7 +54,7 @@ final class CurlTurn: Sendable {
         take { engine = nil }
     }
 
-    /// Calls a closure with the turn and the engine.
+    /// Takes the turn and calls a closure with the engine.
     func inspect<Value>(_ body: (CurlEngine?) -> Value) -> Value {
         take { body(engine) }
     }

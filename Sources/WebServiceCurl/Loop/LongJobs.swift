@@ -1,12 +1,12 @@
 import Foundation
 package import WebServiceCore
 
-/// Reports code that blocks an event loop, in debug builds.
+/// A reporter of code that blocks an event loop, in debug builds.
 package enum LongJobs {
     /// The duration above which a part of a task is reported.
     package static let limit = Duration.milliseconds(50)
 
-    /// Called with the text of a report. Tests replace it.
+    /// The closure that receives the text of a report. Tests replace it.
     package static let report = Mutex<@Sendable (String) -> Void> { text in
         try? FileHandle.standardError.write(contentsOf: Data("\(text)\n".utf8))  // it may be closed
     }

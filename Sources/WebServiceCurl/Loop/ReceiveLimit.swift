@@ -1,29 +1,30 @@
-// The header of libcurl also declares the constants of sockets.
+// libcurl's header also declares socket constants.
 import CCurl
 import Foundation
 import Synchronization
 import WebServiceCore
 
-/// Limits the duration of a call in which libcurl receives over HTTP/2.
+/// A limit on the duration of a call in which libcurl receives over HTTP/2.
 ///
 /// libcurl 7.88 to 8.0 returns only when a connection has no more bytes or when bytes of a body
-/// have arrived. With a peer that sends other frames without end, it would not return. An alarm
-/// therefore replaces the sockets of these connections with ones that have no bytes, until the call
-/// has returned. The peer is then held back by the flow control of TCP.
+/// have arrived. If a peer sent other frames endlessly, libcurl would not return. An alarm
+/// therefore replaces the sockets of HTTP/2 connections with sockets that have no bytes, until the
+/// call has returned. TCP flow control then holds the peer back.
 ///
-/// Bytes that libcurl sends to these sockets are sent to the connections after the call. The
-/// sockets must accept them, because these versions cannot continue every frame after a refusal.
+/// Bytes that libcurl sends to the replacement sockets are sent to the connections after the call.
+/// The replacement sockets must accept bytes, because these versions of libcurl cannot continue
+/// every frame whose bytes were refused.
 final class ReceiveLimit: AlarmTarget {
     /// A socket that was replaced during a call.
     struct Replaced {
-        /// The connection.
+        /// A duplicate of the replaced descriptor, which refers to the connection.
         let original: Int32
-        /// The other end of the socket that replaces it; -1 if that accepts no bytes.
+        /// The other end of the replacement socket; -1 if the replacement accepts no bytes.
         let end: Int32
     }
 
     private struct State {
-        /// The sockets of the connections with HTTP/2.
+        /// The sockets of the HTTP/2 connections.
         var sockets: Set<Int32> = []
         /// The instant at which the current call began; `nil` between calls.
         var start: UInt64?
@@ -39,7 +40,7 @@ final class ReceiveLimit: AlarmTarget {
     /// A socket that has no bytes and accepts none, and its other end.
     private let silent: (socket: Int32, end: Int32)
 
-    /// Creates a limit; `nil` if the system provides no socket.
+    /// Creates a limit. Returns `nil` if the system provides no socket.
     init?() {
         guard let pair = Connections.makePair() else { return nil }
         silent = pair
@@ -62,7 +63,7 @@ final class ReceiveLimit: AlarmTarget {
         begin(at: TaskClock.system.now)
     }
 
-    /// Ends the limit of a connection whose socket is about to be closed.
+    /// Removes the limit from a connection whose socket is about to be closed.
     func remove(_ socket: Int32) {
         let replaced = state.withLock { state in
             state.sockets.remove(socket)
@@ -94,7 +95,7 @@ final class ReceiveLimit: AlarmTarget {
         }
     }
 
-    /// Sends the bytes that a socket has accepted, and replaces it with the original one.
+    /// Sends the bytes that a replacement socket has accepted, and restores the original socket.
     static func restore(_ socket: Int32, _ replaced: Replaced) {
         if replaced.end >= 0 {
             withUnsafeTemporaryAllocation(byteCount: 16 << 10, alignment: 1) { bytes in
@@ -117,8 +118,8 @@ final class ReceiveLimit: AlarmTarget {
 
     func ring() {
         let now = TaskClock.system.now
-        // The call must not return, nor libcurl close a socket, while sockets are replaced. The
-        // system calls do not block.
+        // While sockets are replaced, the call must not return, and libcurl must not close a
+        // socket. The system calls do not block.
         let delay = state.withLock { state -> UInt64? in
             let elapsed = state.start.map { now - min($0, now) }
             state.hasAlarm = elapsed != nil
@@ -134,7 +135,7 @@ final class ReceiveLimit: AlarmTarget {
         for socket in state.sockets where state.replaced[socket] == nil {
             let original = fcntl(socket, F_DUPFD_CLOEXEC, 0)
             guard original >= 0 else { continue }
-            // A connection that accepts bytes now accepts those of the rest of a call.
+            // A connection that accepts bytes now will also accept those of the rest of the call.
             var event = pollfd(fd: socket, events: Int16(POLLOUT), revents: 0)
             let pair = poll(&event, 1, 0) > 0 ? Connections.makePair() : nil
             let isReplaced = dup2(pair?.0 ?? silent.socket, socket) >= 0

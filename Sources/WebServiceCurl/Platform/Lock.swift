@@ -6,7 +6,6 @@ typealias Lock<Value: ~Copyable> = WebServiceCore.Mutex<Value>
 #else
 /// The lock of this module.
 ///
-/// It replaces the wrapper of `WebServiceCore`, which the compiler does not specialize in other
-/// modules, because the wrapper is not public.
+/// This lock needs no wrapper, which costs time in builds without optimization.
 typealias Lock<Value: ~Copyable> = Synchronization.Mutex<Value>
 #endif

@@ -6,8 +6,8 @@ import WebServiceCore
 /// channels.
 ///
 /// libcurl unregisters the socket of a connection after each response and registers it for the next
-/// request. A socket stays registered with the kernel until it is closed, or until an event occurs
-/// while libcurl does not watch it.
+/// request. The socket of a connection stays registered with the kernel until it is closed, or
+/// until an event occurs while it is not watched.
 struct Poller: ~Copyable {
     /// The events of a socket that are watched or have occurred.
     struct Events: OptionSet {
@@ -17,26 +17,27 @@ struct Poller: ~Copyable {
         static let failed = Events(rawValue: 4)
     }
 
-    /// An event of a wait.
+    /// An event that a wait has returned.
     enum Event: Equatable {
         case wakeUp
-        /// An event that libcurl watches.
+        /// An event on a socket that is watched.
         case ready(Int32, Events)
-        /// An event on a connection that libcurl does not watch.
+        /// An event on a connection that is not watched.
         case unwatched(Int32)
         /// An event of a descriptor that has since been closed.
         case outdated
     }
 
     private struct Interest {
-        /// The number of times the descriptor was closed.
+        /// A number that changes when the descriptor is closed.
         ///
-        /// The number distinguishes events of successive connections with the same descriptor.
+        /// The number distinguishes the events of successive connections that have the same
+        /// descriptor.
         var generation: UInt32 = 0
         var registered: Events = []
-        /// A Boolean value that indicates whether libcurl watches the socket.
+        /// Whether libcurl or a channel watches the socket.
         var isWatched = false
-        /// A Boolean value that indicates whether ``closed(_:)`` is called for the socket.
+        /// Whether ``closed(_:)`` is called for the socket.
         ///
         /// `true` for the sockets of connections.
         var isConnection = false
@@ -119,12 +120,11 @@ struct Poller: ~Copyable {
     }
 
     #if os(Linux)
-    /// A Boolean value that indicates whether a running wait includes sockets that are registered
-    /// meanwhile.
+    /// Whether a running wait includes sockets that are registered during the wait.
     static let updatesWaits = true
 
     /// The events of a wait. The wait uses no state of the poller, so another thread may use the
-    /// poller meanwhile.
+    /// poller during a wait.
     struct Wait: ~Copyable {
         private let descriptor: Int32
         fileprivate var ready = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 128)
@@ -137,7 +137,7 @@ struct Poller: ~Copyable {
             ready.deallocate()
         }
 
-        /// Waits for events or until the timeout has elapsed; -1 waits indefinitely.
+        /// Waits for events or until the timeout has elapsed; a timeout of -1 never elapses.
         ///
         /// - Returns: The number of events; ``Poller/event(_:of:)`` returns each of them.
         mutating func run(milliseconds: Int32) -> Int {

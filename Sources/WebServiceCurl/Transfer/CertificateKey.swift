@@ -6,7 +6,7 @@ enum CertificateKey {
     /// Returns the pin of the key (RFC 7469, section 2.4).
     ///
     /// - Parameter pem: The certificate in the format of RFC 7468.
-    /// - Returns: `nil` if it is not a certificate.
+    /// - Returns: `nil` if the text is not a certificate.
     static func pin(ofCertificate pem: String) -> String? {
         let lines = pem.split(whereSeparator: \.isNewline)
         guard let begin = lines.firstIndex(where: { $0.hasSuffix("-----BEGIN CERTIFICATE-----") }) else { return nil }
@@ -24,7 +24,7 @@ enum CertificateKey {
         guard var fields = element(of: &fields)?.content else { return nil }
         let version: UInt8 = 0xA0
         if fields.first == version { _ = element(of: &fields) }
-        // Serial number, signature, issuer, validity, subject.
+        // These are the serial number, the signature, the issuer, the validity and the subject.
         for _ in 0..<5 where element(of: &fields) == nil { return nil }
         return element(of: &fields)?.bytes
     }

@@ -42,58 +42,58 @@ struct CurlAttempt {
     var expectation: Duration?
     /// The request body that libcurl reads in pieces.
     var upload: OutgoingBody?
-    /// A Boolean value that indicates whether the exchange waits for bytes of the request body.
+    /// Whether the exchange waits for bytes of the request body.
     var isAwaitingBody = false
-    /// A Boolean value that indicates whether the request body ends before its last byte.
+    /// Whether the request body ends before its last byte.
     var isBodyOver = false
     private(set) var isIdempotent = true
     /// The number of times the request was sent.
     var sendCount = 0
     /// The head of the request as it was sent; empty unless the configuration records it.
     var sentHead = SentHead()
-    /// A Boolean value that indicates whether a part of the request may have been sent.
+    /// Whether a part of the request may have been sent.
     var wasSent: Bool { sendCount > 0 || hasStartedOver }
     private var hasStartedOver = false
-    /// A Boolean value that indicates whether the server rejected the field `Expect`.
+    /// Whether the server rejected the field `Expect`.
     var isRefused = false
-    /// A Boolean value that indicates whether the exchange restarts, because libcurl chose an
-    /// unusable connection or the server rejected the field `Expect`.
+    /// Whether the exchange restarts, for example because libcurl chose an unusable connection or
+    /// the server rejected the field `Expect`.
     var mustBeginAgain = false
 
     // MARK: The connection
 
-    /// A Boolean value that indicates whether the exchange uses a separate connection.
+    /// Whether the exchange uses a separate connection.
     var isExclusive = false
     /// The connection of the exchange; `nil` before one is chosen.
     var connection: Connections.Connection?
-    /// The connection to a Unix domain socket, used by this exchange alone. Its ends do not
-    /// identify it.
+    /// The connection to a Unix domain socket, which only this exchange uses. The ends of such a
+    /// connection do not identify it.
     var unixConnection: Connections.Connection?
     /// The check of the addresses to which libcurl connects.
     var destinationCheck = CurlHandle.DestinationCheck()
-    /// The TLS connection to the server; `nil` without one.
+    /// The TLS connection to the server; `nil` if there is none.
     var security: Connections.Security?
     /// The TLS connection whose end marks the end of the body.
     var closing: TLSClosing.Connection?
 
     // MARK: The response
 
-    /// A Boolean value that indicates whether the exchange has a result.
+    /// Whether the exchange has a result.
     var isComplete = false
 
     /// The number of header lines received so far.
     var headLines = 0
-    /// A Boolean value that indicates whether a line was received only in part.
+    /// Whether only a part of the current line has been received.
     var isWithinLine = false
     /// The number of missing bytes of the response; `nil` if it is unknown or the request body is
     /// not streamed.
     var remaining: Int64?
     /// The number of body bytes received.
     var bodyCount = 0
-    /// A Boolean value that indicates whether the receiver has paused the exchange.
+    /// Whether the receiver has paused the exchange.
     var isPaused = false
-    /// A Boolean value that indicates whether libcurl receives nothing until
-    /// ``CurlHandle/receive()``, because the thread of a caller sends the request.
+    /// Whether libcurl receives nothing until ``CurlHandle/receive()``, because the thread of a
+    /// caller sends the request.
     var isHeld = false
     /// The response that libcurl has not read; `nil` if there is none.
     var unread: UnreadResponse?

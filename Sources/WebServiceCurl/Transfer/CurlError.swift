@@ -8,7 +8,7 @@ import FoundationNetworking
 
 /// The mapping of libcurl's results to Foundation's errors.
 ///
-/// A test compares it with the table in ErrorsOfCurlSession.md.
+/// A test compares this mapping with the table in ErrorsOfCurlSession.md.
 enum CurlError {
     /// `CURLE_TOO_LARGE`, available since libcurl 8.6.
     private static let tooLarge = CURLcode(rawValue: 100)
@@ -44,9 +44,9 @@ enum CurlError {
         }
     }
 
-    /// Returns the error with the details reported by libcurl, without URLs.
+    /// Returns the error with the details reported by libcurl, unless they may contain a password.
     static func error(_ result: CURLcode, _ detail: String) -> URLError {
-        // libcurl repeats the URL of an unusable proxy, including its password.
+        // libcurl's message contains the URL of an unusable proxy, including the password.
         if detail.hasPrefix("Unsupported proxy") {
             return error(
                 code(result),
@@ -96,8 +96,8 @@ enum CurlError {
         return error(.clientCertificateRejected, "\(text) (\(detail))")
     }
 
-    /// Returns whether the detail of an error is that nghttp2 rejected a header: because libcurl
-    /// stores no more of it, or because it consists of too many frames.
+    /// Returns whether the detail of an error reports that nghttp2 rejected a header, because the
+    /// header exceeds the size that libcurl stores or consists of too many frames.
     static func isOfHeadLimit(_ detail: String) -> Bool {
         detail.contains("nghttp2") && (detail.contains("-902") || detail.contains("-905"))
     }
@@ -111,24 +111,23 @@ enum CurlError {
         status == 407
             ? error(
                 .userAuthenticationRequired,
-                "the proxy refused the tunnel with status 407; set the user and the password that the proxy requires")
+                "the proxy refused the tunnel with status 407; set the user name and password of the proxy")
             : error(.cannotConnectToHost, "the proxy refused the tunnel with status \(status)")
     }
 
-    /// Returns whether a SOCKS5 proxy refused the connection because of the user or the password
-    /// (RFC 1928, section 3, and RFC 1929, section 2).
+    /// Returns whether a SOCKS5 proxy refused the connection because of the user name or the
+    /// password (RFC 1928, section 3, and RFC 1929, section 2).
     static func isOfCredentials(_ reason: CURLproxycode) -> Bool {
         reason == CURLPX_USER_REJECTED || reason == CURLPX_NO_AUTH
     }
 
-    /// Returns the error for a SOCKS5 proxy that refused the user or the password.
+    /// Returns the error for a SOCKS5 proxy that refused the user name or the password.
     static func socksError(_ reason: CURLproxycode) -> URLError {
         error(
             .userAuthenticationRequired,
             reason == CURLPX_USER_REJECTED
-                ? "the SOCKS proxy rejected the user or the password; set those that the proxy requires"
-                : "the SOCKS proxy accepts no request without authentication; set the user and the password that the "
-                    + "proxy requires")
+                ? "the SOCKS proxy rejected the credentials; set the user name and password of the proxy"
+                : "the SOCKS proxy requires authentication; set the user name and password of the proxy")
     }
 
     static func error(_ code: URLError.Code, _ text: String) -> URLError {

@@ -118,26 +118,26 @@ extension CurlHandle {
 }
 
 extension CurlSession.Configuration {
-    /// The lowest rate, so that no byte is delayed by more than about seven seconds.
+    /// The lowest rate, at which no byte is delayed by more than about seven seconds.
     fileprivate static let minimumRate = 16 << 10
 
     /// Returns the size of libcurl's receive buffer, in bytes.
     ///
-    /// libcurl before 8.8 allocates it for each exchange, so a large buffer is used for large
-    /// bodies only. It is a little smaller than 64 KiB, because glibc consolidates its free memory
-    /// whenever a block of 64 KiB is freed, which includes the header of the block.
+    /// libcurl before 8.8 allocates the buffer for each exchange, so a large buffer is used only
+    /// for large bodies. The large buffer is slightly smaller than 64 KiB, because glibc
+    /// consolidates its free memory whenever a block of 64 KiB, including the block's header, is
+    /// freed.
     func receiveBufferSize(isLarge: Bool) -> Int {
         max(1 << 10, min(receiveRate.map { $0 / 100 } ?? .max, isLarge ? (64 << 10) - 64 : Self.smallBufferSize))
     }
 
-    /// The size of the receive buffer unless a large body is expected, in bytes. A longer body is
-    /// large.
+    /// The size in bytes of the receive buffer for small bodies. A longer body is considered large.
     static let smallBufferSize = 16 << 10
 
     fileprivate var receiveRate: Int? { maximumBytesPerSecondReceived.map { max($0, Self.minimumRate) } }
 
     /// The size of a buffer for the longest header that libcurl 7.88 to 8.0 stores over HTTP/2, and
-    /// for all bytes that these versions receive together with its end.
+    /// for all bytes that these versions receive together with the end of the header.
     ///
     /// These versions can deliver the rest of a longer header without the end of the response.
     static var wholeHeadBufferSize: Int { (128 + 32) << 10 }

@@ -24,7 +24,8 @@ extension CurlHandle {
                 && (connection !== engine.callersConnection && connection.hasUnsolicitedBytes
                     || engine.hasDecryptedBytes(self))
             if isUnsolicited || connection.isUnusable {
-                // Takes too long for a caller. The loop's thread finds the connection again.
+                // A shutdown takes too long on a caller's thread. The loop's thread finds the
+                // connection again.
                 if engine.callersConnection == nil { connection.shutDown() }
                 if connection.isUnusable { forbidReuse() }
                 attempt.mustBeginAgain = true
@@ -46,7 +47,7 @@ extension CurlHandle {
             if engine.callersConnection != nil { holdResponse() }
             return true
         }
-        // libcurl counts resends over the lifetime of a handle and fails at the sixth.
+        // libcurl counts resends over the lifetime of a handle and fails at the sixth resend.
         mustBeFreed = true
         if hasOversizedHead {
             attempt.failure = CurlError.headTooLarge
@@ -63,9 +64,9 @@ extension CurlHandle {
     /// Returns whether the request must be sent again, because a multiplexed connection failed
     /// before the response.
     ///
-    /// The server may have named the requests that it has not processed (GOAWAY, RFC 9113, section
-    /// 6.8, and RFC 9114, section 5.2). libcurl does not report them, so only idempotent requests
-    /// are sent again.
+    /// The server may have indicated which requests it has not processed (GOAWAY, RFC 9113, section
+    /// 6.8, and RFC 9114, section 5.2). libcurl does not report these requests, so only idempotent
+    /// requests are sent again.
     func isUnprocessed(_ code: CURLcode) -> Bool {
         guard code == CURLE_HTTP2 || code == CURLE_HTTP3, attempt.sendCount == 1, attempt.isIdempotent,
             attempt.failure == nil, attempt.headLines == 0, !head.isComplete
@@ -73,19 +74,19 @@ extension CurlHandle {
         return attempt.upload?.rewind() ?? true
     }
 
-    /// A Boolean value that indicates whether the header of the response exceeds a limit of
-    /// libcurl's HTTP/2 library, which ends the connection.
+    /// Whether the header of the response exceeds a limit of libcurl's HTTP/2 library, which ends
+    /// the connection.
     ///
-    /// libcurl reports the same error to all exchanges of the connection. If there are several, it
-    /// belongs to the one whose header has begun.
+    /// libcurl reports the same error to all exchanges of the connection. If there are several
+    /// exchanges, the error belongs to the one whose header has begun.
     var exceedsHeadLimit: Bool {
         guard CurlError.isOfHeadLimit(String(cString: detail)) else { return false }
         if attempt.connection?.user === self { return true }
         return !head.isComplete && (attempt.headLines > 0 || ccurl_has_status(easy) != 0)
     }
 
-    /// Prevents the reuse of a connection with HTTP/2 that has failed with this result, and that
-    /// libcurl could use again.
+    /// Prevents the reuse of an HTTP/2 connection that has failed with this result, because libcurl
+    /// could use the connection again.
     func closeFailedConnection(_ code: CURLcode) {
         guard code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR || code == CURLE_HTTP2,
             let connection = attempt.connection, connection.isMultiplexed, !connection.isQUIC,
@@ -103,7 +104,8 @@ extension CurlHandle {
 
     /// Returns whether libcurl may look up a name or open a connection.
     ///
-    /// It may not on the thread of a caller. The loop's thread then begins the exchange again.
+    /// On the thread of a caller, libcurl may do neither, and the loop's thread begins the exchange
+    /// again.
     func mayConnect() -> Bool {
         if engine.callersConnection == nil { return true }
         attempt.mustBeginAgain = true

@@ -38,24 +38,23 @@ extension CurlHandle {
         return metrics
     }
 
-    /// A Boolean value that indicates whether the response is an HTTP/2 or HTTP/3 response.
+    /// Whether the response is an HTTP/2 or HTTP/3 response.
     var isMultiplexed: Bool {
         [Int(CURL_HTTP_VERSION_2_0), Int(CURL_HTTP_VERSION_3)].contains(long(CURLINFO_HTTP_VERSION))
     }
 
-    /// A Boolean value that indicates whether the exchange has established a connection, possibly
-    /// without the TLS handshake.
+    /// Whether the exchange has established a connection, possibly without the TLS handshake.
     var hasConnected: Bool { microseconds(CURLINFO_CONNECT_TIME_T) > .zero }
 
-    /// The status of the proxy's response to CONNECT; 0 without a response.
+    /// The status of the proxy's response to CONNECT; 0 if there was no response.
     var tunnelStatus: Int { long(CURLINFO_HTTP_CONNECTCODE) }
 
-    /// The reason for which a SOCKS proxy refused the connection.
+    /// The reason why a SOCKS proxy refused the connection.
     var socksError: CURLproxycode { CURLproxycode(rawValue: numericCast(long(CURLINFO_PROXY_ERROR))) }
 
     /// The pin of the key that the server presented in the last TLS handshake.
     ///
-    /// `nil` without pinned keys, or if libcurl's TLS library does not report the certificate.
+    /// `nil` if libcurl does not report the certificate, for example because no keys are pinned.
     var presentedPin: String? {
         var pointer: UnsafeMutableRawPointer?
         ccurl_get_pointer(easy, CURLINFO_CERTINFO, &pointer)

@@ -3,10 +3,10 @@ import Foundation
 import WebServiceCore
 
 extension CurlSession.Proxy {
-    /// A Boolean value that indicates whether libcurl supports TLS to a proxy.
+    /// Whether libcurl supports TLS to a proxy.
     static var supportsHTTPS: Bool { ccurl_supports_https_proxies() != 0 }
 
-    /// A Boolean value that indicates whether the environment specifies a proxy.
+    /// Whether the environment specifies a proxy.
     ///
     /// libcurl ignores `HTTP_PROXY`, which a request to a CGI program can set (RFC 3875, section
     /// 4.1.18).
@@ -18,7 +18,7 @@ extension CurlSession.Proxy {
 }
 
 extension CurlHandle {
-    /// Sets the proxy, and resets all options of an earlier one.
+    /// Sets the proxy, and resets all options of an earlier proxy.
     func setProxy(_ proxy: CurlSession.Proxy) throws {
         var account: (user: String?, password: String?, usesDigest: Bool) = (nil, nil, false)
         if case .authenticated(_, let user, let password, let usesDigest) = proxy {
@@ -29,7 +29,7 @@ extension CurlHandle {
         try check(
             ccurl_set_string(easy, CURLOPT_PROXY, isFromEnvironment ? nil : proxy.address ?? ""), "the proxy")
         try check(ccurl_set_string(easy, CURLOPT_NOPROXY, isFromEnvironment ? nil : ""), "the proxy for all hosts")
-        try check(ccurl_set_string(easy, CURLOPT_PROXYUSERNAME, account.user), "the user of the proxy")
+        try check(ccurl_set_string(easy, CURLOPT_PROXYUSERNAME, account.user), "the user name of the proxy")
         try check(ccurl_set_string(easy, CURLOPT_PROXYPASSWORD, account.password), "the password of the proxy")
         let methods = account.usesDigest ? ccurl_auth_digest() : ccurl_auth_basic()
         try check(ccurl_set_long(easy, CURLOPT_PROXYAUTH, methods), "the authentication of the proxy")
@@ -50,7 +50,8 @@ extension CurlEngine {
     func sharesConnections(of proxy: CurlSession.Proxy?) -> Bool {
         guard let proxy, proxy.address != nil else { return true }
         let credentials = proxy.credentials ?? ""
-        // The description has no user and no password. A port can be implicit, so it is ignored.
+        // The description contains no user name and no password. A port can be implicit, so it is
+        // ignored.
         let authority = "\(proxy)".asciiLowercased().split(separator: "/").last ?? ""
         let host = authority.utf8.first == UInt8(ascii: "[") ? authority : authority.prefix { $0 != ":" }
         let first = proxyCredentials[String(host)]

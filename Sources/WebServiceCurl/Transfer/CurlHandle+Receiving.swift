@@ -31,8 +31,8 @@ extension CurlHandle {
 
     /// Rejects white space between the status line and the first field (RFC 9112, section 2.2).
     ///
-    /// Such a line continues no field. Versions of libcurl before 8.1 join it to a field that was
-    /// freed.
+    /// A line that begins with such white space continues no field. libcurl 7.83 to 8.0 joins the
+    /// line to a field that has already been freed.
     private func check(pieceOfHead piece: UnsafeRawBufferPointer) throws {
         defer { attempt.isWithinLine = true }
         if attempt.headLines == 1, !attempt.isWithinLine, piece.first == 0x20 || piece.first == 0x09 {
@@ -90,8 +90,8 @@ extension CurlHandle {
         return true
     }
 
-    /// Ends the exchange if the response is complete before a streamed request body. libcurl would
-    /// continue to send the body.
+    /// Ends the exchange if the response is complete before a streamed request body. Otherwise,
+    /// libcurl would continue to send the body.
     private func endIfResponseIsComplete() {
         if attempt.remaining == 0, attempt.upload?.isComplete == false, attempt.unread == nil {
             engine.earlyResponses.append(self)

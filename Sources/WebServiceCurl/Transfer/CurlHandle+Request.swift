@@ -20,7 +20,7 @@ extension CurlHandle {
         } else if needsHTTP1 {
             ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         }
-        if needsHTTP1 || receiver.mayPause { mustBeFreed = true }  // its version and its pause are not reset
+        if needsHTTP1 || receiver.mayPause { mustBeFreed = true }  // libcurl resets neither the version nor a pause
         // A reused connection to a Unix domain socket could not be identified.
         let isReusable = isSecure || !isHTTP2Known || ccurl_reuses_known_http2() != 0
         // Unsolicited bytes that the TLS library has already decrypted would be interpreted as the
@@ -32,8 +32,9 @@ extension CurlHandle {
         let mayUseHTTP2 = needsHTTP1 && isSecure && ccurl_ignores_required_http1() != 0
         ccurl_set_long(easy, CURLOPT_FRESH_CONNECT, attempt.isExclusive || mayUseHTTP2 ? 1 : 0)
         ccurl_set_long(easy, CURLOPT_FORBID_REUSE, attempt.isExclusive ? 1 : 0)
-        // With TLS, the handshake determines whether requests can share the connection, so waiting
-        // for it is worthwhile. Without TLS, only the first response determines it.
+        // With TLS, the handshake determines whether requests can share the connection, so it is
+        // worthwhile to wait for the handshake. Without TLS, only the first response determines
+        // this.
         ccurl_set_long(easy, CURLOPT_PIPEWAIT, (isSecure || isHTTP2Known) && !attempt.isExclusive ? 1 : 0)
         let mayBeHTTP2 = isSecure && engine.configuration.httpVersion != .http1 || isHTTP2Known
         let needsWholeHead = ccurl_has_first_http2_filter() != 0 && mayBeHTTP2 && !needsHTTP1
@@ -45,8 +46,8 @@ extension CurlHandle {
         return mayBeHTTP2
     }
 
-    /// Passes the configured addresses of the host to libcurl. libcurl stores them only as long as
-    /// its multi handle exists.
+    /// Passes the configured addresses of the host to libcurl. libcurl stores them only while its
+    /// multi handle exists.
     func setAddresses(_ request: EncodedRequest, _ route: CurlRoute?) throws {
         let hasResolver = engine.configuration.resolver != nil
         guard !engine.resolutions.isEmpty || hasResolver else { return }
@@ -110,7 +111,8 @@ extension CurlHandle {
 
     /// Sets a body that libcurl reads in pieces.
     ///
-    /// - Parameter length: The number of bytes that libcurl requests; `nil` until the body ends.
+    /// - Parameter length: The number of bytes that libcurl requests; `nil` to read until the body
+    ///   ends.
     private func setUpload(_ body: OutgoingBody, length: Int64?) {
         ccurl_set_long(easy, CURLOPT_POST, 1)
         ccurl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(length ?? -1))
@@ -118,7 +120,7 @@ extension CurlHandle {
         attempt.upload = body
     }
 
-    /// Sets the header fields of a request that has more than those of the session.
+    /// Sets the header fields of a request that has fields in addition to those of the session.
     func setFields(_ request: EncodedRequest) throws {
         if request.headers.isEmpty, kind != .content { return }
         var cookies: String?
@@ -142,8 +144,8 @@ extension CurlHandle {
             // Without this line, libcurl adds the content type of a form.
             if !hasContentType, request.contentType == nil { try addLine("Content-Type:") }
             if let stream = request.stream, stream.length != 0 {
-                // libcurl is not given the length, so it would use chunks unless the field is
-                // removed.
+                // libcurl does not receive the length, so it would send chunks if this field were
+                // not removed.
                 try addLine(stream.length == nil ? "Transfer-Encoding: chunked" : "Transfer-Encoding:")
                 if let length = stream.length { try addLine("Content-Length: \(length)") }
             }

@@ -23,8 +23,7 @@ extension CurlHandle {
             keyData: CURLOPT_PROXY_SSLKEY_BLOB, keyType: CURLOPT_PROXY_SSLKEYTYPE)
     }
 
-    /// Configures the TLS connection to a proxy, unless no proxy is used or libcurl does not
-    /// support TLS to a proxy.
+    /// Configures TLS for connections to a proxy. Does nothing if no proxy can require TLS.
     func configureProxy(_ configuration: CurlSession.Configuration) throws {
         switch configuration.proxy {
         case .none: return
@@ -72,7 +71,7 @@ extension CurlHandle {
         try check(
             ccurl_set_string(easy, options.certificateType, certificate.format.name),
             "the format of the client certificate")
-        // Without a key, libcurl reads it from the certificate.
+        // If no key is set, libcurl reads the key from the certificate.
         if let key = identity.key {
             try check(set(key, options.key, options.keyData), "the private key")
             try check(ccurl_set_string(easy, options.keyType, key.format.name), "the format of the private key")

@@ -6,7 +6,8 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// An easy handle of libcurl, reused for successive exchanges. Part of the engine, with its turn.
+/// An easy handle of libcurl, reused for successive exchanges. Only the thread that has the
+/// engine's turn uses it.
 final class CurlHandle {
     /// The exchange executed by the handle.
     struct Exchange {
@@ -25,11 +26,11 @@ final class CurlHandle {
     let rulesIndex: Int
     /// The buffer in which libcurl stores the details of an error.
     let detail = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-    /// A Boolean value that indicates whether ``receiveBody(_:)`` also receives the header lines.
+    /// Whether ``receiveBody(_:)`` also receives the header lines.
     ///
     /// The method then receives the lines before libcurl parses them.
     let receivesHeadAsBody = ccurl_joins_freed_headers() != 0
-    /// A Boolean value that indicates whether the handle must not be reused.
+    /// Whether the handle must not be reused.
     var mustBeFreed = false
 
     var exchange: Exchange?
@@ -39,8 +40,8 @@ final class CurlHandle {
     weak var driver: ChannelDriver?
     /// The progress of ``exchange``, replaced as a whole when the exchange ends.
     ///
-    /// Not checked for exclusivity at run time: only the turn's thread accesses it, and no access
-    /// calls code that accesses it again.
+    /// Exclusivity is not checked at run time, because only the thread that has the turn accesses
+    /// this property, and no access calls code that accesses it again.
     @exclusivity(unchecked) var attempt = CurlAttempt()
     var head: IncomingHead
 
@@ -75,7 +76,7 @@ final class CurlHandle {
         }
     }
 
-    /// Frees the handle and its memory. Must be the last call.
+    /// Frees the handle and its memory. This method must be called last.
     func free() {
         curl_easy_cleanup(easy)
         curl_slist_free_all(fields)
@@ -92,8 +93,8 @@ final class CurlHandle {
         }
     }
 
-    /// Sets the size of the receive buffer. libcurl before 8.7 refuses it while the handle has a
-    /// buffer, which it keeps after an exchange that shared a connection.
+    /// Sets the size of the receive buffer. libcurl before 8.7 refuses a new size while the handle
+    /// has a buffer. A handle keeps its buffer after an exchange that shared a connection.
     func setBufferSize(_ size: Int) {
         guard size != bufferSize, ccurl_set_long(easy, CURLOPT_BUFFERSIZE, size) == CURLE_OK else { return }
         bufferSize = size
@@ -107,7 +108,7 @@ final class CurlHandle {
 
     // MARK: One exchange
 
-    /// Configures the handle for an exchange without starting it.
+    /// Configures the handle for an exchange, but does not start the exchange yet.
     func begin(_ exchange: Exchange, connectTimeout: Duration, at now: UInt64) throws {
         let request = exchange.request
         self.exchange = exchange
@@ -158,14 +159,19 @@ final class CurlHandle {
     /// The TLS rules that apply to all exchanges of the handle.
     var rules: TLSRules { engine.rules.all[rulesIndex] }
 
-    /// A Boolean value that indicates whether the request body is produced while it is sent.
+    /// Whether the request body is produced while it is sent.
     var isUploading: Bool { exchange?.request.stream != nil }
 
     /// Returns the trailer fields or the error of an exchange that libcurl has completed.
     func result(_ code: CURLcode) -> Result<Headers, any Error> {
         let outcome = outcome(code)
-        guard !attempt.wasSent, case .failure(let error as URLError) = outcome else { return outcome }
-        return .failure(error.markingRequestNotSent())
+        guard case .failure(let error) = outcome else { return outcome }
+        return .failure(markingUnsent(error))
+    }
+
+    /// Returns the error with `URLError.requestWasNotSent` if nothing of the request was sent.
+    func markingUnsent(_ error: any Error) -> any Error {
+        attempt.wasSent ? error : (error as? URLError)?.markingRequestNotSent() ?? error
     }
 
     private func outcome(_ code: CURLcode) -> Result<Headers, any Error> {
@@ -192,7 +198,8 @@ final class CurlHandle {
                     "the connection was not established within its connectTimeout; set a longer one if the server "
                         + "needs more time: \(detail)"))
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-            // Before the tunnel, the key is that of the proxy, if it has pins.
+            // Before the tunnel is established, the key is that of the proxy, if the proxy has
+            // pins.
             let proxyPins = tunnelStatus == 0 ? engine.configuration.proxyTLS?.pinnedPublicKeys ?? [] : []
             let pins = proxyPins.isEmpty ? rules.pins : proxyPins
             return .failure(
@@ -211,7 +218,7 @@ final class CurlHandle {
         case _ where tunnelStatus >= 300:
             return .failure(
                 CurlError.tunnelError(tunnelStatus))
-        // Of a refused QUIC connection, libcurl reports the error of the datagram that was sent.
+        // For a refused QUIC connection, libcurl reports the error of the datagram that was sent.
         case _ where CurlError.code(code) == .networkConnectionLost && !hasConnected:
             return .failure(CurlError.error(.cannotConnectToHost, detail))
         default: return .failure(CurlError.error(code, detail))

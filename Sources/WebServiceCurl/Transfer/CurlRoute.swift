@@ -7,14 +7,14 @@ import FoundationNetworking
 
 /// The proxy and the addresses that closures of the configuration return for one request.
 struct CurlRoute: Sendable {
-    /// The proxy; `nil` for that of the configuration.
+    /// The proxy; `nil` to use the proxy of the configuration.
     var proxy: CurlSession.Proxy?
-    /// The addresses of the host in the syntax of libcurl; `nil` for a lookup by libcurl.
+    /// The addresses of the host in the syntax of libcurl; `nil` to let libcurl look them up.
     var resolution: String?
 }
 
 extension CurlSession.Configuration {
-    /// A Boolean value that indicates whether closures determine the route of a request.
+    /// Whether closures determine the route of a request.
     var hasRoutes: Bool {
         if resolver != nil { return true }
         if case .perRequest = proxy { return true }

@@ -18,9 +18,9 @@ final class CurlTransfer: StreamTask {
 
     private struct State {
         var phase: TaskPhase<Content>
-        /// A Boolean value that indicates whether the loop has begun the exchange and completes it.
+        /// Whether the loop has begun the exchange and completes it.
         var hasBegun = false
-        /// The work that determines the route.
+        /// The task that determines the route.
         var routing: Task<Void, Never>?
         var route = CurlRoute()
     }
@@ -84,7 +84,7 @@ final class CurlTransfer: StreamTask {
         if !isNeeded { routing.cancel() }
     }
 
-    /// Has no effect. A task that has not been resumed sends nothing, and a resumed one cannot be
+    /// Has no effect. A task that has not been resumed sends nothing, and a resumed task cannot be
     /// paused.
     func suspend() {}
 
@@ -99,7 +99,7 @@ final class CurlTransfer: StreamTask {
         loop.receiveMore(self)
     }
 
-    /// Continues the request body. May be called on any thread.
+    /// Continues the request body. This method may be called on any thread.
     func sendMore() {
         loop.sendMore(self)
     }
@@ -119,7 +119,7 @@ final class CurlTransfer: StreamTask {
 
     // MARK: For the thread that has the loop's turn
 
-    /// A Boolean value that indicates whether the transfer is complete.
+    /// Whether the transfer is complete.
     var isComplete: Bool { state == .completed }
 
     /// Begins the exchange.
@@ -145,7 +145,7 @@ final class CurlTransfer: StreamTask {
 }
 
 extension EncodedRequest {
-    /// A Boolean value that indicates whether one call can send the whole request.
+    /// Whether one call can send the whole request.
     fileprivate var fitsOneSend: Bool {
         stream == nil && bodySource == nil && body?.count ?? 0 <= 8 << 10 && source.options.expectsContinue == nil
     }

@@ -1,26 +1,25 @@
-// The header of libcurl also declares the constants of sockets.
+// libcurl's header also declares socket constants.
 import CCurl
 import Foundation
 
 /// The framing of a response body, as specified by the header fields (RFC 9112, section 6.3).
 ///
-/// libcurl accepts several lengths, of which it uses the last one, and ignores invalid characters
-/// after the digits. This type rejects a response that can be interpreted in two ways.
+/// libcurl accepts several lengths and uses the last one, and it ignores invalid characters after
+/// the digits. This type rejects a response that can be interpreted in two ways.
 struct Framing {
     /// The length of the body as sent, before decompression, in bytes.
     private(set) var contentLength: Int64?
     /// The names of the content codings, in the order in which they were applied, without
-    /// `identity` and `none`, which some servers send in its place.
+    /// `identity` and `none`, which some servers send in place of `identity`.
     private(set) var codings: [String] = []
     /// The reason to reject the response.
     private(set) var violation: String?
     private(set) var isChunked = false
     private var isHTTP10 = false
-    /// A Boolean value that indicates whether the field in the last line frames the body; `nil`
-    /// before the first field.
+    /// Whether the field in the last line frames the body; `nil` before the first field.
     private var lastFramesBody: Bool?
 
-    /// A Boolean value that indicates whether the body ends with the connection or the stream.
+    /// Whether the body ends with the connection or the stream.
     var isOpenEnded: Bool { contentLength == nil && !isChunked }
 
     /// Processes the status line.
@@ -116,8 +115,8 @@ struct Framing {
 
     private static let framingFields: [StaticString] = ["content-length", "transfer-encoding", "content-encoding"]
 
-    /// Rejects a CR within the line, which recipients interpret differently, as a line break or a
-    /// space, and NUL, which libcurl 7.80 accepts.
+    /// Rejects a CR within the line, which some recipients interpret as a line break and others as
+    /// a space, and NUL, which libcurl 7.80 accepts.
     private mutating func observeLineBreaks(_ line: UnsafeRawBufferPointer) {
         guard let start = line.baseAddress else { return }
         if memchr(start, 0, line.count) != nil { violation = "a line contains NUL" }

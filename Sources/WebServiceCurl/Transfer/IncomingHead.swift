@@ -12,8 +12,7 @@ struct IncomingHead: ~Copyable {
     private let maximumBytes: Int
     private var request: EncodedRequest?
     private var receiver: (any BodyReceiver)?
-    /// A Boolean value that indicates whether the response may be an HTTP/2 or HTTP/3
-    /// response.
+    /// Whether the response may be an HTTP/2 or HTTP/3 response.
     private(set) var mayBeHTTP2 = false
     private var lines: [UInt8] = []
     private var trailerLines: [UInt8] = []
@@ -25,14 +24,13 @@ struct IncomingHead: ~Copyable {
         self.maximumBytes = maximumBytes
     }
 
-    /// A Boolean value that indicates whether the header is complete.
+    /// Whether the header is complete.
     var isComplete: Bool { head != nil }
 
-    /// A Boolean value that indicates whether the next line is the status line of an HTTP/1.x
-    /// response without encryption.
+    /// Whether the next line is the status line of a response that cannot be HTTP/2 or HTTP/3.
     var awaitsPlainStatus: Bool { head == nil && lines.isEmpty && !mayBeHTTP2 }
 
-    /// A Boolean value that indicates whether the body after a complete header is chunked.
+    /// Whether the body after a complete header is chunked.
     var isChunked: Bool { head?.status != 204 && framing.isChunked }
 
     /// The status of a complete header.
@@ -41,7 +39,7 @@ struct IncomingHead: ~Copyable {
     /// The number of bytes that follow a complete header; `nil` if it is unknown.
     var bodyLength: Int64? { head?.status == 204 ? 0 : framing.contentLength }
 
-    /// A Boolean value that indicates whether the body ends with the TLS connection.
+    /// Whether the body ends with the TLS connection.
     ///
     /// Only TLS can then distinguish a complete body from a truncated one.
     var endsWithConnection: Bool {
@@ -113,7 +111,7 @@ struct IncomingHead: ~Copyable {
     /// Returns whether a line is empty.
     ///
     /// - Throws: `URLError.badServerResponse` if a CR begins a longer line. libcurl ends the header
-    ///   before it.
+    ///   before such a line.
     private static func endsSection(_ line: UnsafeRawBufferPointer) throws -> Bool {
         guard line.first == 0x0D else { return line.first == 0x0A }
         guard line.count == 2 else {

@@ -1,6 +1,6 @@
 import WebServiceCore
 
-/// The body of a request, which libcurl reads in pieces. Confined to the thread of its loop.
+/// The body of a request, which libcurl reads in pieces. It is confined to the loop's thread.
 struct OutgoingBody {
     private enum Source {
         case reader(BodyReader)
@@ -9,7 +9,7 @@ struct OutgoingBody {
 
     private var source: Source
     private let onMore: (@Sendable () -> Void)?
-    /// A Boolean value that indicates whether all bytes were read.
+    /// Whether all bytes of the sequence were read; always `false` for bytes and files.
     private(set) var isComplete = false
 
     /// Creates a body of bytes and files.
@@ -21,8 +21,8 @@ struct OutgoingBody {
     /// Creates a body that a sequence produces. The sequence starts when libcurl requests the first
     /// bytes.
     ///
-    /// - Parameter onMore: Called once after each ``read(into:)`` that returned `nil`, on any
-    ///   thread.
+    /// - Parameter onMore: A closure that is called once after each ``read(into:)`` that returned
+    ///   `nil`, on any thread.
     init(_ stream: StreamedBody, onMore: @escaping @Sendable () -> Void) {
         source = .feed(BodyFeed(stream, onMore: onMore), isStarted: false)
         self.onMore = onMore

@@ -6,7 +6,7 @@ enum PEM {
     struct Block {
         /// The label, such as `CERTIFICATE`.
         let label: String
-        /// A Boolean value that indicates whether the bytes are encrypted.
+        /// Whether the bytes are encrypted.
         let isEncrypted: Bool
         /// The decoded bytes; `nil` if the block is incomplete or not Base64.
         let bytes: Data?
@@ -53,7 +53,8 @@ enum PKCS12 {
 
     /// Returns whether the password is correct for the data.
     ///
-    /// The result is `unknown` if libcurl does not use OpenSSL, which verifies the password.
+    /// Only OpenSSL can verify the password, so the result is `unknown` if libcurl uses another TLS
+    /// library.
     static func check(_ data: Data, password: String?) -> Result {
         let result: CInt = data.withUnsafeBytes { bytes in
             ccurl_check_pkcs12(bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count, password)

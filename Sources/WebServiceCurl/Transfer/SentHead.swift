@@ -7,8 +7,9 @@ struct SentHead {
 
     private var bytes = Data()
 
-    /// Adds bytes. Bytes after a complete head belong to the next head: that of the request after
-    /// the request for its tunnel, or that of the same request on another connection.
+    /// Adds bytes. Bytes after a complete head belong to the next head, which is that of the
+    /// request itself after a request for a tunnel, or that of the same request on another
+    /// connection.
     mutating func add(_ part: UnsafeRawBufferPointer) {
         if bytes.suffix(Self.end.count) == Self.end { bytes.removeAll() }
         bytes.append(contentsOf: part)

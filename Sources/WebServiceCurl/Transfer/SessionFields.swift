@@ -1,8 +1,8 @@
 import CCurl
 import WebServiceCore
 
-/// The header fields that a session adds to requests that do not have them, also as a list for
-/// libcurl. A request without fields and without a body uses the list unchanged.
+/// The header fields that a session adds to requests that do not have them, as values and as a list
+/// for libcurl. A request without fields and without a body uses the list unchanged.
 final class SessionFields {
     let values: [(name: Headers.Name, value: String)]
     private(set) var list: UnsafeMutablePointer<curl_slist>?
@@ -27,7 +27,7 @@ final class SessionFields {
         try add(line: value.isEmpty ? name + ";" : name + ": " + value, to: &list)
     }
 
-    /// Adds a line to a list. libcurl copies it.
+    /// Adds a line to a list. libcurl copies the line.
     static func add(line: String, to list: inout UnsafeMutablePointer<curl_slist>?) throws {
         guard let longer = line.withCString({ curl_slist_append(list, $0) }) else {
             throw WebServiceError(.curl, "libcurl could not allocate memory for the header fields")

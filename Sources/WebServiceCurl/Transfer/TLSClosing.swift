@@ -15,7 +15,7 @@ final class TLSClosing {
     typealias Connection = UnsafeMutableRawPointer
 
     private let openssl: ccurl_openssl?
-    /// The watched connections, with a Boolean value that indicates whether the alert was received.
+    /// The watched connections, and for each of them, whether the alert was received.
     private var connections: [Connection: Bool] = [:]
 
     static var error: URLError {

@@ -22,7 +22,7 @@ struct TLSMaterial: Sendable {
     let source: Source
     let bytes: Data
     let format: Format
-    /// The purpose and the path, for errors.
+    /// The purpose and, for a file, the path, for errors.
     let name: String
 
     /// Reads a file or data and detects its format.
@@ -43,7 +43,7 @@ struct TLSMaterial: Sendable {
             bytes = data
         }
         guard let format = Self.format(of: bytes) else {
-            throw WebServiceError(.curl, "\(name) is not in PEM, DER or PKCS #12; convert it to one of these formats")
+            throw WebServiceError(.curl, "\(name) is not in PEM, DER or PKCS #12; convert it to PEM")
         }
         self.format = format
     }
@@ -146,12 +146,12 @@ struct TLSMaterial: Sendable {
     private func checkPassword(_ password: String?) throws(WebServiceError) {
         switch PKCS12.check(bytes, password: password) {
         case .valid, .unknown: return
-        case .damaged: throw WebServiceError(.curl, "\(name) is in PKCS #12, but damaged; export it again")
+        case .damaged: throw WebServiceError(.curl, "\(name) is in PKCS #12 but is damaged; export it again")
         case .wrongPassword:
             let advice =
                 password == nil
                 ? "is encrypted; set keyPassword"
-                : "has another password; correct keyPassword"
+                : "has a different password; correct keyPassword"
             throw WebServiceError(.curl, "\(name) \(advice)")
         }
     }

@@ -25,7 +25,7 @@ struct TLSRules: Sendable {
 
     /// Reads and checks the files of a configuration.
     ///
-    /// - Throws: `WebServiceError.Code.curl` if a file is missing or has a wrong format.
+    /// - Throws: `WebServiceError.Code.curl` if a file is missing or has the wrong format.
     init(_ tls: CurlSession.TLS) throws(WebServiceError) {
         minimumVersion = tls.minimumVersion
         authorities = try Self.authorities(tls)
@@ -85,7 +85,7 @@ struct TLSRules: Sendable {
 
 /// The TLS rules of the hosts of a session.
 struct HostRules: Sendable {
-    /// The rules. The first element applies to all hosts without their own rules.
+    /// The rules. The first element applies to all hosts that do not have their own rules.
     let all: [TLSRules]
     /// The rules of an https proxy.
     let proxy: TLSRules

@@ -3,17 +3,17 @@ import Foundation
 
 /// The certificates that libcurl trusts by default: a file, and a directory used by OpenSSL.
 ///
-/// OpenSSL looks up the certificates of the directory by the hash of their subject. Without a
+/// OpenSSL looks up the certificates in the directory by the hashes of their subjects. Without a
 /// directory, libcurl parses the file once and shares the result between connections. With a
 /// directory, every new TLS connection parses the whole file. A directory is redundant if the file
 /// contains all its certificates.
 struct TrustStore: Sendable {
     let file: String?
-    /// A Boolean value that indicates whether the directory adds certificates to the file.
+    /// Whether the directory adds certificates to the file.
     ///
     /// `true` if the file cannot be read.
     let needsDirectory: Bool
-    /// A Boolean value that indicates whether the directory contains all certificates of the file.
+    /// Whether the directory contains all certificates of the file.
     let hasCompleteDirectory: Bool
 
     /// The default store of this build of libcurl, evaluated once per process.

@@ -2,11 +2,11 @@ import CCurl
 import Foundation
 import WebServiceCore
 
-/// A response that the system has received but libcurl has not read. Confined to the thread of its
-/// loop.
+/// A response that the system has received but libcurl has not read. It is confined to the loop's
+/// thread.
 ///
 /// A server may respond and close the connection before it has read the request body (RFC 9112,
-/// section 9.5). As soon as the system rejects a byte of the request, libcurl then closes the
+/// section 9.5). As soon as the system rejects a byte of such a request, libcurl closes the
 /// connection without reading the response.
 final class UnreadResponse {
     private enum Phase {
@@ -32,8 +32,8 @@ final class UnreadResponse {
 
     /// Reads the bytes that a socket holds.
     ///
-    /// - Returns: `nil` unless they begin with a status line. Any other bytes would be the rest of
-    ///   a line that libcurl has read in part.
+    /// - Returns: `nil` unless the bytes begin with a status line. Any other bytes would be the
+    ///   rest of a line that libcurl has already read in part.
     init?(_ socket: Int32) {
         withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 1) { room in
             while bytes.count < Self.maximumBytes {
@@ -120,8 +120,8 @@ final class UnreadResponse {
         return true
     }
 
-    /// Parses the line before a chunk (RFC 9112, section 7.1). As in libcurl, any bytes after the
-    /// size are ignored, not only chunk extensions.
+    /// Returns the size in the line before a chunk (RFC 9112, section 7.1). As in libcurl, any
+    /// bytes after the size are ignored, not only chunk extensions.
     private static func chunkSize(_ line: ArraySlice<UInt8>) -> Int64? {
         let digits = line.prefix { $0 < 128 && Character(Unicode.Scalar($0)).isHexDigit }
         return Int64(String(decoding: digits, as: UTF8.self), radix: 16)

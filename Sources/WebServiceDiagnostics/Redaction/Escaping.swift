@@ -1,8 +1,8 @@
 import WebServiceCore
 
-/// A notation of text within other text.
+/// A notation for text within other text.
 enum Escaping {
-    /// Percent-encoding (RFC 3986, section 2.1), including that of forms.
+    /// Percent-encoding (RFC 3986, section 2.1), including the variant that forms use.
     case percent
     /// The escape sequences of JSON (RFC 8259, section 7).
     case json
@@ -32,7 +32,7 @@ enum Escaping {
 
     // MARK: Decoding
 
-    /// Returns escaped text in its decoded form. Invalid sequences are retained.
+    /// Returns escaped text in its decoded form. Invalid sequences remain unchanged.
     func decoded(_ text: ArraySlice<UInt8>) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(text.count)
@@ -53,7 +53,8 @@ enum Escaping {
         return result
     }
 
-    /// Returns whether a byte can begin a unit of several bytes or of another byte.
+    /// Returns whether a byte can begin a unit that has several bytes or represents a different
+    /// byte.
     func mayBegin(_ byte: UInt8) -> Bool {
         switch self {
         case .percent: byte == UInt8(ascii: "%") || byte == UInt8(ascii: "+")
@@ -86,9 +87,9 @@ enum Escaping {
         return high << 4 | low
     }
 
-    /// Returns whether a `+` is a space of a form.
+    /// Returns whether a `+` is a space in a form.
     ///
-    /// Between two bytes of Base64, it is part of a value that was not encoded correctly.
+    /// Between two Base64 characters, it is part of a value that was not encoded correctly.
     private static func isSpace(at index: Int, in text: ArraySlice<UInt8>) -> Bool {
         func isText(_ byte: UInt8?) -> Bool { byte.map { ASCII.isAlphanumeric($0) || "+/=".utf8.contains($0) } ?? true }
         let previous =
@@ -98,7 +99,7 @@ enum Escaping {
         return !isText(previous) || !isText(next)
     }
 
-    /// The references that XML defines (section 4.6).
+    /// The character references that XML defines (section 4.6).
     private static let references: [(name: String, byte: UInt8)] = [
         ("amp", UInt8(ascii: "&")), ("lt", UInt8(ascii: "<")), ("gt", UInt8(ascii: ">")),
         ("quot", UInt8(ascii: "\"")), ("apos", UInt8(ascii: "'")),
@@ -119,7 +120,7 @@ enum Escaping {
             }
     }
 
-    /// Returns the line break before a `data` line together with the beginning of this line.
+    /// Returns the line break before a `data` line, including the prefix of that line.
     private static func lineBreak(at index: Int, in text: ArraySlice<UInt8>) -> Unit? {
         var end = index + (text[index...].starts(with: "\r\n".utf8) ? 2 : 1)
         guard text[min(end, text.endIndex)...].starts(with: "data:".utf8) else { return nil }
@@ -142,7 +143,7 @@ enum Escaping {
 
     private static let digits = Array("0123456789ABCDEF".utf8)
 
-    /// Returns a byte as in a URL (RFC 3986, section 2.3).
+    /// Returns a byte as it is written in a URL (RFC 3986, section 2.3).
     private static func percentEncoded(_ byte: UInt8) -> [UInt8] {
         if ASCII.isAlphanumeric(byte) || "-._~".utf8.contains(byte) { return [byte] }
         return [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]

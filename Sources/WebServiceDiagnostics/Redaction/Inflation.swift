@@ -1,22 +1,23 @@
 import Foundation
 import WebServiceCore
 
-/// The decoding of gzip (RFC 1952), zlib (RFC 1950) and deflate (RFC 1951) with the system's zlib.
+/// A decoder for gzip (RFC 1952), zlib (RFC 1950) and deflate (RFC 1951) that uses the system's
+/// zlib.
 enum Inflation {
     /// The largest window, with automatic detection of gzip and zlib headers.
     private static let detected: CInt = 15 + 32
     private static let raw: CInt = -15
     private static let streamEnd: CInt = 1
-    /// zlib can make no progress, because the input is truncated.
+    /// zlib cannot make progress because the input is truncated.
     private static let bufferError: CInt = -5
 
     /// Returns the decoded bytes, and whether the data is complete.
     ///
     /// - Parameters:
     ///   - data: The encoded bytes, which may be truncated.
-    ///   - isRaw: A Boolean value that indicates whether the data has no header.
-    ///   - limit: The number of bytes after which the data counts as truncated.
-    /// - Returns: `nil` if the data is damaged, or zlib is missing.
+    ///   - isRaw: Whether the data has no header.
+    ///   - limit: The number of decoded bytes after which the data counts as truncated.
+    /// - Returns: `nil` if the data is damaged or too large, or if zlib is missing.
     static func decode(_ data: Data, isRaw: Bool, limit: Int, _ zlib: Zlib? = .system)
         -> (bytes: [UInt8], isComplete: Bool)?
     {

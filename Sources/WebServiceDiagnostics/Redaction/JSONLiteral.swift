@@ -1,12 +1,13 @@
 import WebServiceCore
 
-/// Finds, decodes and encodes literals in JSON text that may be truncated or malformed (RFC 8259).
+/// Functions that find, decode and encode literals in JSON text, which may be truncated or
+/// malformed (RFC 8259).
 ///
-/// A redaction cannot use `JSONParser` of `WebServiceCore`: that parser rejects truncated or
-/// damaged text, and returns values, whereas everything except the secrets must remain byte for
-/// byte.
+/// A redaction cannot use `JSONParser` of `WebServiceCore`, for two reasons: that parser rejects
+/// truncated or damaged text, and it returns values, whereas everything except the secrets must
+/// remain byte for byte.
 enum JSONLiteral {
-    /// Returns the end of the string whose opening quotation mark is at an index.
+    /// Returns the end of the string whose opening quotation mark is at the given index.
     static func endOfString(_ bytes: ArraySlice<UInt8>, from quote: Int) -> Int {
         var index = quote + 1
         while index < bytes.endIndex, bytes[index] != UInt8(ascii: "\"") {
@@ -15,8 +16,8 @@ enum JSONLiteral {
         return min(index + 1, bytes.endIndex)
     }
 
-    /// Returns the end of a string, an array or an object, or else the index of the next comma or
-    /// bracket.
+    /// Returns the end of a string, an array or an object, or otherwise the index of the next comma
+    /// or closing bracket.
     static func endOfValue(_ bytes: ArraySlice<UInt8>, from start: Int) -> Int {
         var index = start
         var depth = 0
@@ -42,9 +43,9 @@ enum JSONLiteral {
         return index
     }
 
-    /// Returns the escape sequence at an index (RFC 8259, section 7); `nil` if it is invalid.
+    /// Returns the escape sequence at an index (RFC 8259, section 7), or `nil` if it is invalid.
     ///
-    /// A surrogate without a partner is U+FFFD.
+    /// An unpaired surrogate becomes U+FFFD.
     static func escape(at index: Int, in text: ArraySlice<UInt8>) -> Escaping.Unit? {
         guard index + 1 < text.endIndex else { return nil }
         let escape = text[index + 1]
@@ -69,16 +70,16 @@ enum JSONLiteral {
         }
     }
 
-    /// Returns the content of a string without its escape sequences.
+    /// Returns the content of a string with its escape sequences decoded.
     static func unescaped(_ content: ArraySlice<UInt8>) -> [UInt8] { Escaping.json.decoded(content) }
 
-    /// Returns the value of four hexadecimal digits.
+    /// Returns the value of four hexadecimal digits, or `nil` if there are fewer.
     private static func codeUnit(_ bytes: ArraySlice<UInt8>) -> UInt16? {
         let digits = bytes.prefix(4).compactMap(ASCII.hexValue)
         return digits.count == 4 ? digits.reduce(0) { $0 << 4 | UInt16($1) } : nil
     }
 
-    /// Returns the content of a string with the escape sequences that JSON requires.
+    /// Returns the content of a string with the characters escaped for which JSON requires it.
     static func escaped(_ bytes: some Sequence<UInt8>) -> [UInt8] {
         var result: [UInt8] = []
         for byte in bytes {

@@ -5,31 +5,34 @@ import WebServiceCore
 extension Redaction {
     /// Returns a body as text with the secret values replaced.
     ///
-    /// Supports JSON (also several values, truncated JSON, and JSON in strings), forms, multipart
-    /// bodies, event streams, XML, HTML, CSV, GraphQL, YAML and other `text/…` types, with the
-    /// content codings `gzip` and `deflate`. Parts of a multipart body that are not text are
-    /// replaced as a whole. Text in another charset is decoded if the content type names that
-    /// charset.
+    /// The supported formats are JSON (including several values, truncated JSON, and JSON in
+    /// strings), forms, multipart bodies, event streams, XML, HTML, CSV, GraphQL, YAML and other
+    /// `text/…` types. The content codings `gzip` and `deflate` are supported. Parts of a multipart
+    /// body that are not text are replaced as a whole. Text in another charset is decoded if the
+    /// content type names that charset.
     ///
-    /// In JSON, XML and HTML, the structure determines the values. In all other text, the value of
-    /// a secret name is replaced:
-    /// - after `=`: a quoted string, a list or an object in brackets, or everything up to the next
-    ///   space, `&`, `;`, `<`, `>`, quotation mark, or comma before a space; if the name begins a
-    ///   line, also the following words,
-    /// - after `:`: a quoted string, brackets, or the rest of the line; if it is empty, the lines
-    ///   that are indented more, as in YAML.
+    /// In JSON, XML and HTML, the structure determines which values are replaced. In CSV, the
+    /// columns with secret names are replaced. In all other text, the value that follows a secret
+    /// name is replaced:
+    /// - After `=`, the value is a quoted string, a list or an object in brackets, or everything up
+    ///   to the next space, `&`, `;`, `<`, `>`, quotation mark, or comma before a space. If the
+    ///   name begins a line, the value includes the words that follow.
+    /// - After `:`, the value is a quoted string, a list or an object in brackets, or the rest of
+    ///   the line. If the rest of the line is empty, the value is the following lines that are
+    ///   indented more, as in YAML.
     ///
     /// - Parameters:
     ///   - data: The body, or its first bytes.
     ///   - contentType: The value of `Content-Type`; `nil` if there is none.
-    ///   - contentEncoding: The value of `Content-Encoding`. Defaults to `nil`. Decoded bytes are
-    ///     also accepted, because most sessions decode the body and retain the field.
-    /// - Returns: `nil` if secrets cannot be recognized: for other media types, including images,
-    ///   unless the body is JSON or PEM; for bytes that are not text; and for other codings.
+    ///   - contentEncoding: The value of `Content-Encoding`. The bytes may already be decoded,
+    ///     because most sessions decode the body and retain the field. Defaults to `nil`.
+    /// - Returns: `nil` if secrets cannot be recognized. This applies to bytes that are not text,
+    ///   such as those of most images, to other content codings, and to text of an unknown media
+    ///   type, unless the body is JSON or PEM.
     public func body(_ data: Data, contentType: String?, contentEncoding: String? = nil) -> String? {
         guard let decoded = Self.decoded(data, contentEncoding) else { return nil }
         var bytes = Self.unicode(decoded.bytes, contentType) ?? decoded.bytes
-        // A character that is cut off at the end must not prevent the redaction of the rest.
+        // A character that is cut off at the end must not prevent the redaction of the others.
         if let cut = TextRedactor.cutBytes(bytes[...]) { bytes = Array(bytes.dropLast(cut)) }
         var redactor = TextRedactor(SecretRules(self), bytes)
         guard case .complete = redactor.body(bytes.indices, contentType, true) else { return nil }
@@ -38,15 +41,15 @@ extension Redaction {
 
     /// The result of ``search(_:contentType:contentEncoding:)``.
     package enum SearchedBody: Sendable {
-        /// The body without secrets; the same bytes if it contains none.
+        /// The body without secrets. If the body contained none, its bytes are unchanged.
         case text(Data)
-        /// An image, a sound, a video or a font, which is not searched.
+        /// An image, a sound, a video or a font that is not text. It is not searched.
         case media
         /// A body in which secrets cannot be recognized or replaced.
         case unsearchable
     }
 
-    /// Returns a body with its secrets replaced, in its charset and content coding.
+    /// Returns a body with its secrets replaced, in the same charset and content coding.
     package func search(_ data: Data, contentType: String?, contentEncoding: String?) -> SearchedBody {
         guard let decoded = Self.decoded(data, contentEncoding), decoded.isComplete else { return .unsearchable }
         let unicode = Self.unicode(decoded.bytes, contentType)
@@ -67,7 +70,7 @@ extension Redaction {
         }
         guard decoded.isEncoded else { return .text(result) }
         let isDeflate = contentEncoding?.asciiLowercased() == "deflate"
-        // The bytes were decoded, so zlib is available.
+        // The bytes were decoded with zlib, so it is available.
         guard let encoded = try? GzipEncoder(isDeflate: isDeflate).finish(with: result)  // see above
         else { return .unsearchable }
         return .text(encoded)
@@ -76,7 +79,7 @@ extension Redaction {
     /// The maximum size of a decoded body.
     private static let maximumBytes = 32 << 20
 
-    /// Removes a content coding.
+    /// Returns a body without its content coding.
     ///
     /// - Returns: `nil` if the bytes cannot be decoded.
     private static func decoded(_ data: Data, _ coding: String?)
@@ -100,7 +103,7 @@ extension Redaction {
         return name.flatMap { Charset.encoding(named: $0) }.flatMap { [.utf8, .ascii].contains($0) ? nil : $0 }
     }
 
-    /// Returns text in another charset as UTF-8; `nil` if the type names no other charset.
+    /// Returns text in another charset as UTF-8, or `nil` if the type names no other charset.
     private static func unicode(_ bytes: [UInt8], _ contentType: String?) -> [UInt8]? {
         charset(contentType).flatMap { String(data: Data(bytes), encoding: $0) }.map { Array($0.utf8) }
     }

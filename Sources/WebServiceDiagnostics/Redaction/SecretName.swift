@@ -1,31 +1,34 @@
 import WebServiceCore
 
-/// The meaning of a name for its value, decided by the words of the name.
+/// The meaning of a name for its value, which results from the words of the name.
 ///
 /// The last word is the head noun: `access_token` names a token, and `token_type` names a type.
 enum SecretName {
-    /// No secret.
+    /// The value is not secret.
     case harmless
-    /// A secret as a header field or a parameter of a URL, such as `key`.
+    /// The value is secret in a header field or a URL parameter, as for `key`.
     case parameter
-    /// The parameter `code`, which is secret in OAuth.
+    /// The parameter `code`, whose value is secret in OAuth.
     case code
-    /// A secret if the value is text of one word, such as `ticket`.
+    /// The parameter `state`, whose value is secret if other OAuth parameters accompany it.
+    case state
+    /// The value is secret, as for `ticket`; in JSON, only if it is a string of one word.
     case word
-    /// A secret if the value is text, such as `cookie`.
+    /// The value is secret if it is a string, as for `cookie`.
     case text
-    /// Secrets if the value is or contains a string, and otherwise a count, such as `tokens`.
+    /// The value is secret if it is or contains a string, as for `tokens`. Otherwise, it is a
+    /// count.
     case list
-    /// A secret: all strings in the value, at any depth.
+    /// All strings in the value are secret, at any depth.
     case secret
 
-    /// Classifies a name by its last 96 bytes. A longer word is not secret.
+    /// Classifies a name by its last 96 bytes. A name with longer words is not secret.
     init(_ name: String) {
         let words = Self.words(of: name)
         self = Self.meaning(of: words[...])
         if case .harmless = self, words.last.map({ Self.suffixes.contains($0) }) ?? false {
-            // Before a word such as `value`, only a word that names nothing but secrets remains
-            // secret.
+            // If a word such as `value` follows the noun, the name remains secret only if the noun
+            // names nothing but secrets, or if it is a key and an encoding follows.
             var noun = words[...]
             while let last = noun.last, noun.count > 1, Self.suffixes.contains(last) { noun = noun.dropLast() }
             switch Self.meaning(of: noun) {
@@ -53,7 +56,12 @@ enum SecretName {
         if texts.contains(noun) { return .text }
         if wordNouns.contains(noun) { return harmlessWords.contains(qualifier ?? "") ? .harmless : .word }
         guard let qualifier else {
-            return ["key", "sid"].contains(noun) ? .parameter : noun == "code" ? .code : .harmless
+            switch noun {
+            case "key", "sid": return .parameter
+            case "code": return .code
+            case "state": return .state
+            default: return .harmless
+            }
         }
         if noun == "sid" { return ["connect", "session"].contains(qualifier) ? .text : .harmless }
         if noun == "id", qualifier == "key" { return words.dropLast(2).last == "access" ? .secret : .harmless }
@@ -65,8 +73,8 @@ enum SecretName {
         return isPlural ? .list : .secret
     }
 
-    /// Returns whether a header field such as `X-Station-Key` contains a key that does not identify
-    /// data.
+    /// Returns whether the name of a header field, such as `X-Station-Key`, is that of a key that
+    /// does not identify data.
     static func isKeyField(_ name: String) -> Bool {
         guard name.utf8.first == UInt8(ascii: "x") || name.utf8.first == UInt8(ascii: "X") else { return false }
         let words = words(of: name)
@@ -77,10 +85,11 @@ enum SecretName {
 
     private static let maximumLength = 96
 
-    /// Returns the words of a name in lower case, without a leading `x` and digits at their ends.
+    /// Returns the words of a name in lower case, without a leading `x`, and without the digits at
+    /// the end of each word.
     ///
-    /// Words end at all bytes other than ASCII letters and digits, and at a change of case. A name
-    /// with a slash is a path and has none.
+    /// Words end at all bytes other than ASCII letters and digits, and at changes of case. A name
+    /// that contains a slash is a path and has no words.
     static func words(of name: String) -> [String] {
         let bytes = Array(name.utf8.suffix(maximumLength))
         guard !bytes.contains(UInt8(ascii: "/")) else { return [] }
@@ -110,11 +119,12 @@ enum SecretName {
     private static func isUpper(_ byte: UInt8) -> Bool { (0x41...0x5A).contains(byte) }
     private static func isLower(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte) }
 
-    /// Returns the known words that a word such as `accesstoken` consists of, or the word itself.
+    /// Returns the known words that a word such as `accesstoken` consists of, or only the word
+    /// itself.
     private static func parts(of word: String) -> [String] {
         let bytes = Array(word.utf8)
         guard (5...32).contains(bytes.count), !vocabulary.contains(word) else { return [word] }
-        // The start of the last word of each beginning that consists of known words.
+        // For each prefix that consists of known words: the start of its last word.
         var starts: [Int?] = [0] + Array(repeating: nil, count: bytes.count)
         for end in 1...bytes.count {
             starts[end] = (max(0, end - 14)..<end).first {
@@ -145,7 +155,7 @@ extension SecretName {
     private static let texts = set("authorization cookie assertion wresult saml otp")
     /// Words that name a secret if the value is text of one word.
     private static let wordNouns = set("auth bearer mfa pass pin session sess sessid sig signature ticket")
-    /// Nouns that name a secret only after one of some words.
+    /// Nouns that name a secret only if one of certain words precedes them.
     private static let qualifiers: [String: Set<String>] = [
         "key": set(
             """
@@ -165,28 +175,29 @@ extension SecretName {
         "word": set("pass"), "data": set("string secret"), "hint": set("token"),
         "id": set("session sess secret"), "number": set("pin"),
     ]
-    /// Words before `token` in names of positions in a list or of parts of a text.
+    /// Words before `token` in names that refer to positions in a list or to parts of a text.
     private static let harmlessTokens = set(
         """
         page next continuation continue sync pagination previous prev start resume stop eos bos pad unk mask sep cls \
         special design prompt completion max min total input output cached reasoning audio num
         """)
-    /// Words before `pass`, `ticket` and `signature` in names of things that are not credentials.
+    /// Words before nouns such as `pass`, `ticket` and `signature` in names that do not refer to
+    /// credentials.
     private static let harmlessWords = set(
         "mountain ski lift boarding season day rail bus time method function type jira support")
-    /// Words that indicate a key of data in the name of a header field.
+    /// Words that indicate that a key is public or identifies data, so it is not secret.
     private static let harmlessKeys = set(
         """
         public publishable cache surrogate idempotency partition sort primary foreign object row routing dedup \
         deduplication message
         """)
-    /// Encodings of keys.
+    /// Words for the encodings of keys.
     private static let encodings = set("base b64 b base64 hex pem")
-    /// Words after the noun that do not change the meaning of a name.
+    /// Words that follow the noun without changing the meaning of the name.
     private static let suffixes = set(
         "value text string plaintext plain raw base b64 b base64 hex pem binary encoded data sha md new old current "
             + "confirm confirmation again repeat repeated verification")
-    /// The words that can occur in a name without a separator.
+    /// The words that can occur in a name without separators.
     private static let vocabulary = nouns.union(texts).union(wordNouns).union(qualifiers.keys).union(
         set(
             """

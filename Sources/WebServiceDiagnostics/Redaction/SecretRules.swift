@@ -1,13 +1,13 @@
 import WebServiceCore
 
-/// Decides whether a value is secret, from its name, its type and its place. Confined to one
-/// redaction.
+/// The rules that determine whether a value is secret, based on its name, its type and its place.
+/// An instance is confined to one redaction.
 final class SecretRules {
     enum Place {
         case header
         case query
         case form
-        /// Text without types.
+        /// Text in which values have no types.
         case text
         /// A string in JSON.
         case json
@@ -30,21 +30,25 @@ final class SecretRules {
 
     /// Returns whether a value is secret.
     ///
-    /// The value of a name with brackets, such as `user[pin]`, is secret if any part of the name
-    /// is.
+    /// If a name has brackets, such as `user[pin]`, its value is secret if any part of the name is
+    /// secret.
     ///
-    /// - Parameter isAuthorization: Returns whether parameters of OAuth accompany the value.
+    /// - Parameters:
+    ///   - isAuthorization: Returns whether OAuth parameters accompany the value.
+    ///   - isLogIn: Returns whether OAuth parameters other than `state` accompany the value.
     func isSecret(
-        _ name: String, _ value: ArraySlice<UInt8>, _ place: Place, isAuthorization: () -> Bool = { false }
+        _ name: String, _ value: ArraySlice<UInt8>, _ place: Place, isAuthorization: () -> Bool = { false },
+        isLogIn: () -> Bool = { false }
     ) -> Bool {
         let meaning = meaning(of: name)
         if isSecret(meaning, value, place) { return true }
         switch meaning {
         case .parameter:
-            // `key=size` names a field of data.
+            // In `key=size`, the value is the name of a data field.
             if value.count <= 5, value.allSatisfy(ASCII.isAlpha) { return false }
             return place == .query || place == .header || place != .json && !name.equalsIgnoringASCIICase("key")
         case .code: return place != .json && !OAuthContext.isErrorCode(value) || isAuthorization()
+        case .state: return isLogIn()
         case .harmless where name.utf8.contains(UInt8(ascii: "[")):
             return name.utf8.split(separator: UInt8(ascii: "[")).contains { part in
                 if case .secret = self.meaning(of: String(decoding: part, as: UTF8.self)) { return true }
@@ -54,10 +58,10 @@ final class SecretRules {
         }
     }
 
-    /// Returns whether text is secret; a number and a Boolean are text outside of JSON.
+    /// Returns whether text is secret. Outside JSON, numbers are also text.
     func isSecret(_ meaning: SecretName, _ value: ArraySlice<UInt8>, _ place: Place) -> Bool {
         switch meaning {
-        case .harmless, .parameter, .code: return false
+        case .harmless, .parameter, .code, .state: return false
         case .secret, .text: return !Self.isNothing(value)
         case .list: return !Self.isNothing(value) && (place == .json || !Self.isNumber(value))
         case .word:
@@ -72,16 +76,17 @@ final class SecretRules {
     /// Returns whether text with a meaning is secret in a format without types.
     static func isSecret(_ meaning: SecretName) -> Bool {
         switch meaning {
-        case .harmless, .parameter, .code: false
+        case .harmless, .parameter, .code, .state: false
         case .word, .text, .list, .secret: true
         }
     }
 
-    /// Values of names such as `auth` that specify a scheme and are not secret.
+    /// Values that are not secret in JSON under a name such as `auth`, because they specify a
+    /// scheme or whether authentication is required.
     private static let schemes: Set<String> = ["basic", "bearer", "digest", "oauth", "oauth2", "required", "optional"]
 
-    /// Returns whether a value is empty, a literal for a missing value or a Boolean, or consists of
-    /// asterisks.
+    /// Returns whether a value is empty, a literal for a missing value or a Boolean, or consists
+    /// only of asterisks and spaces.
     static func isNothing(_ value: ArraySlice<UInt8>) -> Bool {
         if value.count <= 9,
             ["", "null", "nil", "none", "true", "false", "undefined"].contains(ASCII.lowercased(value))
@@ -108,8 +113,8 @@ final class SecretRules {
 
     /// Returns whether a word is a token of a known form, which is secret under any name.
     ///
-    /// The forms are a JSON Web Token, and a well-known prefix before at least 12 bytes with a
-    /// digit.
+    /// A token is a JSON Web Token, or a well-known prefix followed by at least 12 bytes that
+    /// include a digit.
     static func isToken(_ word: ArraySlice<UInt8>) -> Bool {
         guard word.count >= 16, let first = word.first else { return false }
         if first == UInt8(ascii: "e"), word.starts(with: "eyJ".utf8) {
@@ -120,7 +125,7 @@ final class SecretRules {
         return rest.count >= 12 && rest.contains(where: ASCII.isDigit)
     }
 
-    /// The beginnings of the URLs of webhooks. The remainder of such a URL is secret.
+    /// The beginnings of webhook URLs. The rest of such a URL is secret.
     static let webhooks = [
         "hooks.slack.com/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/",
         "webhook.office.com/webhookb2/", "outlook.office.com/webhook/", "hooks.zapier.com/hooks/catch/",

@@ -1,13 +1,13 @@
 import WebServiceCore
 
-/// The formats of bodies.
+/// Redaction of bodies according to their formats.
 extension TextRedactor {
     /// The result of a search for secrets.
     enum Search {
         case complete
-        /// An image, a sound, a video or a font, which is not searched.
+        /// An image, a sound, a video or a font that is not text. It is not searched.
         case media
-        /// Bytes that are of an unknown type or could not be parsed.
+        /// The bytes are of an unknown type or could not be parsed.
         case impossible
     }
 
@@ -41,7 +41,7 @@ extension TextRedactor {
         {
             value(range, .text)
         } else if begins("-----BEGIN ", at: trimmed(range).lowerBound, before: range.upperBound) {
-            // PEM is text, regardless of the media type.
+            // PEM is text, regardless of its media type.
             scan(range, .text)
         } else if !startsWithBracket(range) || !json(range) {
             return .impossible
@@ -51,7 +51,7 @@ extension TextRedactor {
 
     /// Returns whether bytes are UTF-8 without NUL.
     ///
-    /// A character that is cut off at the end does not prevent the search of the rest.
+    /// A character that is cut off at the end does not prevent the search of the other bytes.
     private func isText(_ range: Range<Int>) -> Bool {
         !bytes[range].contains(0) && Self.cutBytes(bytes[range]) != nil
     }
@@ -98,7 +98,7 @@ extension TextRedactor {
         contents.count > 1 ? nested(first.lowerBound..<last.upperBound, .lines) : value(first)
     }
 
-    /// Returns the lines without their ends: CR, LF or both.
+    /// Returns the lines without their line endings, which are CR, LF or both.
     private func lines(_ range: Range<Int>) -> [Range<Int>] {
         var lines: [Range<Int>] = []
         var start = range.lowerBound
@@ -115,7 +115,8 @@ extension TextRedactor {
 
     /// Redacts the columns of CSV (RFC 4180) whose names are secret, and all other fields as text.
     ///
-    /// The separator is the most frequent one of the first line, because spreadsheets write `;`.
+    /// The separator is the most frequent candidate in the first line, because some spreadsheets
+    /// write `;`.
     private mutating func table(_ range: Range<Int>) {
         let line = bytes[range].prefix { $0 != 0x0A }
         let counts = ",;\t|".utf8.map { separator in (separator, line.count { $0 == separator }) }
@@ -153,7 +154,7 @@ extension TextRedactor {
         }
     }
 
-    /// Returns the meaning of a column's name. A pair in place of the name is text.
+    /// Returns the meaning of a column's name. A name-value pair instead of a name is text.
     private func columnMeaning(_ field: Range<Int>, _ cell: Range<Int>) -> SecretName {
         guard !bytes[cell].contains(where: { ":=".utf8.contains($0) }) else { return .harmless }
         return rules.meaning(of: String(decoding: bytes[field], as: UTF8.self))
@@ -161,7 +162,8 @@ extension TextRedactor {
 
     // MARK: Multipart
 
-    /// Redacts the parts of a multipart body (RFC 2046, section 5.1), each by its name and type.
+    /// Redacts the parts of a multipart body (RFC 2046, section 5.1), each according to its name
+    /// and type.
     private mutating func multipart(_ range: Range<Int>, _ contentType: String, _ mediaReplacement: Bool) -> Search {
         guard let boundary = MediaType.parameter("boundary", of: contentType, quotes: ["\""]), !boundary.isEmpty else {
             return .impossible
@@ -231,7 +233,7 @@ extension TextRedactor {
             !["7bit", "8bit", "binary", "quoted-printable"].contains($0.asciiLowercased())
         }
         guard isEncoded != true else { return replacePart(content, mediaReplacement, .impossible) }
-        // Nested multiparts are limited, because each level searches all bytes.
+        // The depth of nested multipart bodies is limited, because each level searches all bytes.
         level += 1
         defer { level -= 1 }
         let isTooDeep = level > Self.maximumDepth

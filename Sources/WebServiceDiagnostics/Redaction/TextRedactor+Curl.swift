@@ -1,8 +1,8 @@
 import WebServiceCore
 
-/// The command lines of curl within text.
+/// Command lines of curl within text.
 extension TextRedactor {
-    /// The options without an argument that are often combined, as in `-sSu`.
+    /// The options without an argument, which are often combined with others, as in `-sSu`.
     private static let flags = Array("#0123456afgGiIjklLnNOpqRsSvZ".utf8)
     private static let passwords: Set<String> = [
         "oauth2-bearer", "pass", "proxy-pass", "tlspassword", "proxy-tlspassword",
@@ -10,7 +10,7 @@ extension TextRedactor {
 
     /// Returns the credentials after an option of curl, such as `-u user:password`.
     ///
-    /// A user name alone is not secret, because curl asks for its password.
+    /// A user name alone is not secret, because curl then asks for the password.
     func curlCredentials(_ name: Range<Int>, in range: Range<Int>, _ state: inout ScanState) -> Range<Int>? {
         let word = bytes[name]
         guard state.isCurl else {
@@ -18,14 +18,14 @@ extension TextRedactor {
             return nil
         }
         guard isWordStart(name.lowerBound, range), let (argument, delimiter) = curlOption(name) else { return nil }
-        // The length is bounded, because the text is searched again if it is not secret.
+        // The length is limited, because the text is searched again if it is not secret.
         let end = min(range.upperBound, argument + 4096)
         let isSpace: (UInt8) -> Bool = { ASCII.isSpaceOrTab($0) || $0 == UInt8(ascii: "+") }
         let start = bytes[argument..<end].firstIndex { !isSpace($0) } ?? end
         let value = extent(start..<end, .value, isLine: false, isField: false).value
         guard let delimiter else { return value }
         guard let colon = bytes[value].firstIndex(of: delimiter) else { return nil }
-        // A password in separate quotation marks, as in `user:"password"`.
+        // The password may be in separate quotation marks, as in `user:"password"`.
         guard colon + 1 < end, Self.isQuote(bytes[colon + 1]), !Self.isQuote(bytes[start]) else { return value }
         return start..<extent(colon + 1..<end, .value, isLine: false, isField: false).next
     }
@@ -34,8 +34,8 @@ extension TextRedactor {
         index == range.lowerBound || Self.isSpace(bytes[index - 1]) || "\"'+".utf8.contains(bytes[index - 1])
     }
 
-    /// Returns the index after an option whose argument is or contains credentials, and the
-    /// delimiter without which it does not.
+    /// Returns the index after an option whose argument is or contains credentials. If there is a
+    /// delimiter, the argument contains credentials only if it contains the delimiter.
     private func curlOption(_ name: Range<Int>) -> (argument: Int, delimiter: UInt8?)? {
         let word = bytes[name]
         guard word.first == UInt8(ascii: "-") else { return nil }
@@ -53,7 +53,7 @@ extension TextRedactor {
         }
     }
 
-    /// Returns whether a backslash precedes the line break at an index.
+    /// Returns whether a backslash precedes the line break at the given index.
     func isContinued(_ index: Int, _ range: Range<Int>) -> Bool {
         var last = index - 1
         if last >= range.lowerBound, bytes[last] == 0x0D { last -= 1 }

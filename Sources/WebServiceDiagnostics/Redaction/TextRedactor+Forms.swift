@@ -4,11 +4,11 @@ import WebServiceCore
 extension TextRedactor {
     /// Redacts the content of a private key in PEM (RFC 7468).
     ///
-    /// - Returns: The index after the key; `nil` if the PEM block is not a private key.
+    /// - Returns: The index after the key, or `nil` if the PEM block is not a private key.
     mutating func privateKey(_ range: Range<Int>) -> Int? {
         let line = range.lowerBound..<min(range.lowerBound + 64, range.upperBound)
         let label = index(of: "PRIVATE KEY", in: line)
-        // What precedes the label, such as `EC`, is part of it.
+        // The words before `PRIVATE KEY`, such as `EC`, are part of the label.
         guard label < line.upperBound,
             bytes[(range.lowerBound + 10)..<label].allSatisfy({ (0x41...0x5A).contains($0) || $0 == 0x20 })
         else { return nil }
@@ -21,8 +21,8 @@ extension TextRedactor {
         return end < range.upperBound ? end + 8 : end
     }
 
-    /// Returns the credentials after a scheme such as `Bearer`: a word with a digit or an equals
-    /// sign.
+    /// Returns the credentials after a scheme such as `Bearer`: a word that contains a digit or an
+    /// equals sign.
     func credentials(after name: Range<Int>, _ end: Int) -> Range<Int>? {
         // In a form, a plus sign is a space.
         guard [5, 6].contains(name.count), name.upperBound < end, " +".utf8.contains(bytes[name.upperBound]) else {
@@ -36,8 +36,8 @@ extension TextRedactor {
         return isToken && bytes[word.endIndex..<end].first != UInt8(ascii: "\"") ? start..<word.endIndex : nil
     }
 
-    /// Returns the secret in `bot123456:secret`, a path segment, or the secret of 35 bytes in a
-    /// token without `bot`.
+    /// Returns the secret in `bot123456:secret` or in such a path segment, or the secret of 35
+    /// bytes in a token without `bot`.
     func botToken(_ name: Range<Int>, _ end: Int) -> Range<Int>? {
         let isBot = begins("bot", at: name.lowerBound, before: name.upperBound)
         let digits = bytes[name].dropFirst(isBot ? 3 : 0)
@@ -47,14 +47,15 @@ extension TextRedactor {
         let secret = bytes[(name.upperBound + 1)..<end].prefix {
             ASCII.isAlphanumeric($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
         }
-        // A segment of a path is longer than a word such as `bot123456:on`.
+        // In a path segment, 8 bytes are sufficient. In other text, short words such as
+        // `bot123456:on` are more common, so 16 bytes are required.
         let isSegment = name.lowerBound > 0 && bytes[name.lowerBound - 1] == UInt8(ascii: "/")
         let isToken =
             isBot ? secret.count >= (isSegment ? 8 : 16) : secret.count == 35 && secret.starts(with: "AA".utf8)
         return isToken ? secret.indices : nil
     }
 
-    /// Returns the path after the host and the first segments of the URL of a webhook.
+    /// Returns the secret part of a webhook URL: the path after the host and the first segments.
     func webhook(after name: Range<Int>, _ end: Int) -> Range<Int>? {
         let host = bytes[name]
         guard host.count >= 11, host.last == UInt8(ascii: "m"), name.upperBound < end,
@@ -68,10 +69,10 @@ extension TextRedactor {
         return secret.isEmpty ? nil : secret.indices
     }
 
-    /// Redacts the words after `machine` or `default` in a file of passwords, such as `.netrc`.
+    /// Redacts the passwords and accounts after `machine` or `default` in a file such as `.netrc`.
     ///
-    /// - Parameter hasHost: Whether the first word is a host, as after `machine`.
-    /// - Returns: The index after them.
+    /// - Parameter hasHost: Whether the first word is a host, as it is after `machine`.
+    /// - Returns: The index after the words.
     mutating func netrc(_ range: Range<Int>, hasHost: Bool) -> Int {
         func word(after index: Int) -> Range<Int> {
             let start = bytes[index..<range.upperBound].firstIndex { !Self.isSpace($0) } ?? range.upperBound
@@ -80,7 +81,7 @@ extension TextRedactor {
         let host = hasHost ? word(after: range.lowerBound) : range.lowerBound..<range.lowerBound
         var index = range.lowerBound
         var key = word(after: host.upperBound)
-        // `default password rules` is prose.
+        // `default password rules` is ordinary text.
         guard hasHost || bytes[key].elementsEqual("login".utf8) else { return index }
         while ["login", "password", "account"].contains(where: { bytes[key].elementsEqual($0.utf8) }) {
             if index == range.lowerBound { scan(host, .value) }
@@ -92,8 +93,9 @@ extension TextRedactor {
         return index
     }
 
-    /// Redacts the elements of a list of subprotocols that follow a name such as `bearer`, as in
-    /// `bearer, TOKEN`, or contain such a name and a token, as in `bearer.TOKEN`.
+    /// Redacts elements in a list of subprotocols. An element is redacted if it follows a name such
+    /// as `bearer`, as in `bearer, TOKEN`, or if it contains such a name and a token, as in
+    /// `bearer.TOKEN`.
     mutating func protocols(_ range: Range<Int>) {
         var isSecret = false
         var start = range.lowerBound
@@ -116,7 +118,7 @@ extension TextRedactor {
         }
     }
 
-    /// Returns the text after a part that names a secret, if it is long and contains a digit.
+    /// Returns the text after a part that names a secret if this text is long and contains a digit.
     private func token(in element: Range<Int>) -> Range<Int>? {
         var start = element.lowerBound
         while let end = bytes[start..<element.upperBound].firstIndex(where: { ".-:|~".utf8.contains($0) }) {
@@ -129,7 +131,8 @@ extension TextRedactor {
         return nil
     }
 
-    /// Returns the name for `value` that directly follows a pair such as `name: API_KEY`.
+    /// Returns the name that applies to `value` if it directly follows a pair such as `name:
+    /// API_KEY`.
     func pairName(_ name: Range<Int>, _ value: Range<Int>, _ state: inout ScanState) -> String? {
         switch ASCII.lowercased(bytes[name.prefix(6)]) {
         case "name", "key":

@@ -1,16 +1,16 @@
 import WebServiceCore
 
-/// Redacts JSON text that may be truncated or consist of several values (RFC 8259, RFC 7464).
+/// Redaction of JSON text that may be truncated or consist of several values (RFC 8259, RFC 7464).
 extension TextRedactor {
     /// A string, a literal or a bracket.
     fileprivate struct Node {
         enum Kind { case name, string, literal, object, array, end }
         var kind: Kind
-        /// The index of the node itself.
+        /// The index of this node.
         let index: Int
         /// The bytes of the node, without quotation marks.
         let range: Range<Int>
-        /// The index of the node after the value.
+        /// The index of the node that follows the value.
         var next: Int
     }
 
@@ -20,29 +20,31 @@ extension TextRedactor {
             case ordinary
             /// All strings are secret.
             case secret
-            /// The strings are secret, but not those in nested arrays and objects.
+            /// The strings are secret, except those in nested arrays and objects.
             case secrets
             /// The names are those of fields, and the strings are human-readable text.
             case labels
-            /// The same as `labels`, but only for strings of several words.
+            /// The same as `labels`, but only for strings that consist of several words.
             case messages
         }
         let end: Int
         var content = Content.ordinary
-        /// A Boolean value that indicates whether `token` is a part of a text.
+        /// Whether `token` refers to a part of a text.
         var isLanguage = false
-        /// The meaning of `value`, from the name in a pair such as `{"name": …, "value": …}`.
+        /// The meaning that `value` has because of the name in a pair such as `{"name": …, "value":
+        /// …}`.
         var value = SecretName.harmless
-        /// The names, in lower case, that are secret if the object also has a name such as `kty`.
+        /// The names, in lower case, that are secret because the object also has a member such as
+        /// `kty`.
         var secretNames: Set<String> = []
     }
 
     /// Redacts a range if it is JSON.
     ///
-    /// - Returns: `false` if the range is not JSON; nothing has been redacted then.
+    /// - Returns: `false` if the range is not JSON. In that case, nothing is redacted.
     mutating func json(_ range: Range<Int>) -> Bool {
         guard var nodes = nodes(range), !nodes.isEmpty else { return false }
-        // An array in place of recursion, because a peer determines the depth.
+        // An array is used instead of recursion, because the peer determines the depth.
         var containers: [Container] = []
         lazy var isAuthorization = nodes.contains {
             $0.kind == .name && OAuthContext.keys.contains(String(decoding: bytes[$0.range], as: UTF8.self))
@@ -79,7 +81,7 @@ extension TextRedactor {
         return true
     }
 
-    /// Returns the rule for the value of a name.
+    /// Returns the rules for the value of a name.
     private func content(
         of name: String, _ value: Node, in container: Container, _ nodes: [Node], isAuthorization: () -> Bool
     ) -> Container.Content {
@@ -144,7 +146,7 @@ extension TextRedactor {
 
     // MARK: Objects
 
-    /// Returns the rules for the members of an object from its names.
+    /// Returns the rules for the members of an object, which depend on its names.
     private func container(_ node: Node, _ nodes: [Node], _ content: Container.Content) -> Container {
         var container = Container(end: node.next, content: content)
         guard node.kind == .object else { return container }
@@ -166,8 +168,8 @@ extension TextRedactor {
         return container
     }
 
-    /// Returns whether an object describes a value, as in JSON Schema: all its names are known
-    /// words.
+    /// Returns whether an object describes a value, as in JSON Schema. This is the case if all its
+    /// names are known words.
     private func isDescription(_ node: Node, _ nodes: [Node]) -> Bool {
         var describes = false
         forEachName(node, nodes) { name, _ in
@@ -189,7 +191,7 @@ extension TextRedactor {
     /// The secret members of a JSON Web Key (RFC 7518, section 6).
     private static let keyMembers: Set<String> = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]
     private static let keyPair: Set<String> = ["primarykey", "secondarykey"]
-    /// Names of a description: JSON Schema, OpenAPI, forms, references of Kubernetes.
+    /// The names in a description: JSON Schema, OpenAPI, forms, and references of Kubernetes.
     static let schemaWords: Set<String> = Set(
         """
         type format description title minLength maxLength pattern writeOnly readOnly nullable example examples default \
@@ -199,7 +201,7 @@ extension TextRedactor {
         maxProperties minItems maxItems uniqueItems discriminator externalDocs xml scheme bearerFormat flows kind \
         contentEncoding contentMediaType min_length max_length secretName defaultMode path expirationSeconds audience
         """.split(separator: " ").map(String.init))
-    /// Names of objects whose members are named after fields.
+    /// The names of objects whose members are named after fields.
     private static let labels: Set<String> = [
         "labels", "translations", "i18n", "i", "placeholders", "strings", "captions",
     ]
@@ -209,10 +211,10 @@ extension TextRedactor {
 }
 
 extension TextRedactor {
-    /// Returns the nodes in their order; `nil` if the range is not JSON.
+    /// Returns the nodes in order, or `nil` if the range is not JSON.
     private func nodes(_ range: Range<Int>) -> [Node]? {
         var nodes: [Node] = []
-        /// The indices of the arrays and objects that are not closed.
+        /// The indices of the arrays and objects that have not been closed.
         var open: [Int] = []
         var index = range.lowerBound
         func append(_ kind: Node.Kind, _ range: Range<Int>) {
@@ -256,9 +258,9 @@ extension TextRedactor {
         return nodes
     }
 
-    /// Returns whether bytes are a number or another literal of JSON.
+    /// Returns whether bytes are a number or another JSON literal.
     ///
-    /// - Parameter isLast: A Boolean value that indicates whether the literal may be truncated.
+    /// - Parameter isLast: Whether the literal may be truncated.
     private func isLiteral(_ literal: ArraySlice<UInt8>, isLast: Bool) -> Bool {
         if SecretRules.isNumber(literal) { return true }
         return ["true", "false", "null", "NaN", "Infinity", "-Infinity"].contains {

@@ -1,12 +1,12 @@
 import WebServiceCore
 
-/// Redacts XML, SOAP, HTML and SVG, even if they are malformed.
+/// Redaction of XML, SOAP, HTML and SVG, even if the markup is malformed.
 extension TextRedactor {
     /// An element whose texts are secret.
     private struct SecretElement {
         let name: ArraySlice<UInt8>
         let meaning: SecretName
-        /// The number of open elements with the name.
+        /// The number of open elements with this name.
         var level = 1
     }
 
@@ -15,16 +15,17 @@ extension TextRedactor {
         /// The index after the tag.
         var end: Int
         var isClosed = false
-        /// The meaning of the values of the attributes `name`, `key`, `id`, `type` and `property`.
+        /// The meaning that results from the value of the attribute `name`, `key`, `id`, `type` or
+        /// `property`.
         var named = SecretName.harmless
-        /// The value of the attribute `value` or `content`.
+        /// The value of the attribute `value`, `content` or `val`.
         var value: Range<Int>?
         var isNamedElement = false
     }
 
     /// Redacts the texts and the attributes of a document.
     ///
-    /// - Parameter syntax: The syntax of the texts between tags.
+    /// - Parameter syntax: The syntax of the texts between the tags.
     mutating func markup(_ range: Range<Int>, _ syntax: Syntax) {
         let lastEnd = bytes[range].lastIndex(of: UInt8(ascii: ">")) ?? range.lowerBound
         var secret: SecretElement?
@@ -52,12 +53,12 @@ extension TextRedactor {
                 scan(start..<index, syntax)
                 index = min(index + 3, range.upperBound)
             } else if begins("</", at: start, before: range.upperBound) {
-                // Without its `>`, the tag ends where the next one begins.
+                // If the `>` is missing, the tag ends where the next tag begins.
                 let rest = bytes[(start + 2)..<range.upperBound]
                 let end = rest.firstIndex { "<>".utf8.contains($0) } ?? range.upperBound
                 let nameEnd = bytes[(start + 2)..<end].firstIndex { Self.isSpace($0) || "/=&\"'".utf8.contains($0) }
                 let name = localName(start + 2..<(nameEnd ?? end))
-                // The rest is malformed, because an end tag consists of only a name.
+                // The rest is malformed, because an end tag consists only of a name.
                 if let nameEnd { text(nameEnd..<end, syntax, in: secret, opened: [], next: &next) }
                 index = end < range.upperBound && bytes[end] == UInt8(ascii: ">") ? end + 1 : end
                 opened = []
@@ -100,7 +101,8 @@ extension TextRedactor {
         bytes[range].contains(UInt8(ascii: "&")) ? nested(range, .markup, syntax) : value(range, syntax)
     }
 
-    /// Redacts the attributes of a tag, and the value that its name or another attribute describes.
+    /// Redacts the attributes of a tag, including a value that the tag's name or another attribute
+    /// describes.
     private mutating func attributes(_ tag: Tag, _ start: Int, _ meanings: [SecretName]) {
         guard let value = tag.value, meanings.contains(where: { rules.isSecret($0, bytes[value], .text) }) else {
             return scan(start..<tag.end, .value)
@@ -117,7 +119,8 @@ extension TextRedactor {
 
     private static let voidElements: Set<String> = ["br", "hr", "img", "input", "link", "meta"]
 
-    /// Returns a start tag, or a declaration; `nil` if `<` does not begin one.
+    /// Returns the start tag or declaration at the beginning of a range, or `nil` if `<` does not
+    /// begin one.
     private func tag(_ range: Range<Int>) -> Tag? {
         var index = range.lowerBound + 1
         let end = range.upperBound

@@ -1,10 +1,12 @@
 import WebServiceCore
 
-/// Text within other text: the URL in a parameter of another URL, JSON in a string.
+/// Text within other text, such as a URL in a parameter of another URL, or JSON in a string.
 extension TextRedactor {
-    /// Redacts an escaped part in its decoded form. What is not secret remains byte for byte.
+    /// Redacts an escaped part in its decoded form. Everything that is not secret remains byte for
+    /// byte.
     ///
-    /// A part that is nested deeper than ``maximumDepth`` is replaced if it may contain a secret.
+    /// A part that is nested more than ``maximumDepth`` levels deep is replaced if it may contain a
+    /// secret.
     mutating func nested(_ range: Range<Int>, _ escaping: Escaping, _ syntax: Syntax = .value) {
         let text = escaping.decoded(bytes[range])
         guard depth < Self.maximumDepth else {
@@ -42,9 +44,9 @@ extension TextRedactor {
 
     // MARK: Escaped text without quotation marks
 
-    /// Redacts escaped text that begins with a name, such as a URL in a parameter of another one.
+    /// Redacts escaped text that begins with a name, such as a URL in a parameter of another URL.
     ///
-    /// - Returns: The index after the last secret; `nil` if there is none.
+    /// - Returns: The index after the last secret, or `nil` if there is none.
     mutating func escapedText(_ name: Range<Int>, _ end: Int, _ state: inout ScanState) -> Int? {
         guard name.lowerBound >= state.escapedEnd else { return nil }
         if isEncoded(name) { return escapedText(from: name.lowerBound, end, .percent, &state) }
@@ -58,7 +60,7 @@ extension TextRedactor {
         }
     }
 
-    /// Redacts text that begins with an escape sequence of JSON or a reference.
+    /// Redacts text that begins with a JSON escape sequence or with a character reference.
     ///
     /// - Returns: The index at which the scan continues.
     mutating func escapedText(fromEscape index: Int, _ end: Int, _ state: inout ScanState) -> Int {
@@ -76,15 +78,15 @@ extension TextRedactor {
     {
         var stop = start
         while stop < end, !Self.endsText(bytes[stop], escaping) { stop += 1 }
-        // Each byte is decoded once, because the text after a name is that of the names in it.
+        // Each byte is decoded only once, because the text after a name includes the names in it.
         state.escapedEnd = stop
-        // A backslash before a quotation mark belongs to the text around.
+        // A backslash before a quotation mark belongs to the surrounding text.
         while escaping == .json, stop > start, bytes[stop - 1] == UInt8(ascii: "\\") { stop -= 1 }
         let count = edits.count
         nested(start..<stop, escaping)
         guard edits.count > count else { return nil }
         if escaping == .percent, stop < end, bytes[stop] == UInt8(ascii: "=") {
-            // An unencoded `=` is a part of the secret that precedes it.
+            // An unencoded `=` is part of the secret before it.
             let rest = bytes[stop..<end].firstIndex { Self.endsText($0, .percent) && $0 != UInt8(ascii: "=") }
             extendEdit(from: stop, to: rest ?? end)
         }
@@ -101,13 +103,14 @@ extension TextRedactor {
         }
     }
 
-    /// Returns whether a numeric reference is at an index, except that of a quotation mark.
+    /// Returns whether there is a numeric character reference at an index, except that of a
+    /// quotation mark.
     private func isReference(at index: Int, _ end: Int) -> Bool {
         begins("&#", at: index, before: end) && quoteEntity(at: index, before: end) == nil
     }
 
-    /// Returns whether backslashes at an index begin an escape sequence of JSON other than that of
-    /// a quotation mark, and the index after them.
+    /// Returns whether backslashes at an index begin a JSON escape sequence other than that of a
+    /// quotation mark, and the index after the backslashes.
     private func isEscape(afterBackslashes index: Int, _ end: Int) -> (isEscape: Bool, next: Int) {
         let next = bytes[index..<end].firstIndex { $0 != UInt8(ascii: "\\") } ?? end
         guard next < end else { return (false, end) }
@@ -118,7 +121,7 @@ extension TextRedactor {
 
     // MARK: Names
 
-    /// Returns whether a percent-encoded byte of a name cannot be a part of it.
+    /// Returns whether a name contains a percent-encoded byte that cannot be part of a name.
     func isEncoded(_ name: Range<Int>) -> Bool {
         var index = name.lowerBound
         while index < name.upperBound {
@@ -132,8 +135,8 @@ extension TextRedactor {
         return false
     }
 
-    /// Returns the name at the end of percent-encoded text, and whether it is that of a parameter
-    /// of a URL.
+    /// Returns the name at the end of percent-encoded text, and whether it is the name of a URL
+    /// parameter.
     static func lastName(_ text: ArraySlice<UInt8>) -> (name: String, isParameter: Bool) {
         let plain = percentDecoded(text)
         guard let delimiter = plain.lastIndex(where: { "?&#/;,:=\"{".utf8.contains($0) }) else {

@@ -26,15 +26,18 @@ extension TextRedactor {
         }
     }
 
-    /// The findings of a scan so far.
+    /// What a scan has found so far.
     struct ScanState {
-        /// A Boolean value that indicates whether parameters of OAuth accompany the text.
+        /// Whether OAuth parameters accompany the text; `nil` if this is not known yet.
         var authorization: Bool?
-        /// The value of `name` or `key`, before a pair such as `name: API_KEY` and `value: …`.
+        /// Whether the text contains the parameters of a log-in; `nil` if this is not known yet.
+        var logIn: Bool?
+        /// The value of `name` or `key` in the first of two pairs such as `name: API_KEY` and
+        /// `value: …`.
         var pairName: Range<Int>?
         /// The index after the escaped text that was decoded last.
         var escapedEnd = 0
-        /// Whether the text is a command line of curl.
+        /// Whether the current line belongs to a curl command.
         var isCurl = false
     }
 
@@ -75,18 +78,18 @@ extension TextRedactor {
         guard let place = separator(after: name, end, syntax) else { return name.upperBound }
         var start = place.after
         let isEncoded = isEncoded(name)
-        // Before a colon, encoded text is not a name.
+        // Encoded text before a colon is not a name.
         if isEncoded, place.isField { return name.upperBound }
         let last = isEncoded ? Self.lastName(word) : nil
         let text = last?.name ?? pairName(name, place.after..<end, &state) ?? Self.decodedName(word)
         let meaning = rules.meaning(of: text)
         if case .harmless = meaning { return name.upperBound }
         let isParameter = last?.isParameter ?? followsDelimiter(name, range)
-        // This check precedes the search for the value, so that each value is examined once.
+        // This check precedes the search for the value, so each value is examined only once.
         if case .parameter = meaning, !isParameter, text.equalsIgnoringASCIICase("key") { return place.after }
         if place.isField {
             switch (meaning, syntax) {
-            case (.parameter, _), (.code, _): return start
+            case (.parameter, _), (.code, _), (.state, _): return start
             case (_, .text): break
             case (_, _) where place.isQuoted: break
             case (_, .literals):
@@ -113,6 +116,10 @@ extension TextRedactor {
             let known = state.authorization ?? OAuthContext.covers(bytes[range])
             state.authorization = known
             return known
+        } isLogIn: {
+            let known = state.logIn ?? OAuthContext.coversLogIn(bytes[range])
+            state.logIn = known
+            return known
         }
         guard isSecret else { return place.after }
         replace(value)
@@ -135,7 +142,7 @@ extension TextRedactor {
     private struct Separator {
         /// The index after the separator.
         var after: Int
-        /// A Boolean value that indicates whether the separator is `:`.
+        /// Whether the separator is `:`.
         var isField: Bool
         var isQuoted = false
         /// Whether the quotation marks are doubled, as in a field of CSV (RFC 4180, section 2).
@@ -169,7 +176,7 @@ extension TextRedactor {
 
     // MARK: Values
 
-    /// Returns the reference to a quotation mark at an index, as in attributes of HTML.
+    /// Returns the character reference for a quotation mark at an index, as in HTML attributes.
     func quoteEntity(at index: Int, before end: Int) -> [UInt8]? {
         guard index < end, bytes[index] == UInt8(ascii: "&") else { return nil }
         return Self.quoteEntities.first { begins($0, at: index, before: end) }
@@ -177,7 +184,7 @@ extension TextRedactor {
 
     private static let quoteEntities = ["&quot;", "&#34;", "&#x22;", "&apos;", "&#39;", "&#x27;"].map { Array($0.utf8) }
 
-    /// Returns the content of a value, and the index after it.
+    /// Returns the content of a value, and the index after the value.
     func extent(_ range: Range<Int>, _ syntax: Syntax, isLine: Bool, isField: Bool)
         -> (value: Range<Int>, next: Int)
     {
@@ -186,7 +193,7 @@ extension TextRedactor {
         guard index < end else { return (range, end) }
         switch bytes[index] {
         case UInt8(ascii: "\\"), UInt8(ascii: "&"):
-            // A string within a string, such as JSON in a log or in an attribute of HTML.
+            // The value is a string within a string, such as JSON in a log or in an HTML attribute.
             let entity = quoteEntity(at: index, before: end)
             let quote = (index..<end).first { bytes[$0] != UInt8(ascii: "\\") } ?? end
             guard entity != nil || quote < end && Self.isQuote(bytes[quote]) else { break }
@@ -204,7 +211,7 @@ extension TextRedactor {
             let start = index + (isBlock ? 3 : 1)
             var last = start
             while last < end {
-                // Two single quotation marks are one in YAML and SQL.
+                // In YAML and SQL, two single quotation marks represent one.
                 let isDouble = quote == UInt8(ascii: "'") && !isBlock && begins([quote, quote], at: last, before: end)
                 if !isDouble, bytes[last] == quote,
                     !isBlock || begins([quote, quote, quote], at: last, before: end)
@@ -237,7 +244,8 @@ extension TextRedactor {
         return (trimmed(range.lowerBound..<index), index)
     }
 
-    /// Returns the content of a value before doubled quotation marks, and the index after them.
+    /// Returns the content of a value that ends with doubled quotation marks, and the index after
+    /// them.
     private func doubledExtent(_ range: Range<Int>) -> (value: Range<Int>, next: Int) {
         let last = index(of: "\"\"", in: range)
         return (range.lowerBound..<last, min(last + 2, range.upperBound))
@@ -249,7 +257,8 @@ extension TextRedactor {
         return start == range.lowerBound || bytes[start - 1] == 0x0A || bytes[start - 1] == 0x0D
     }
 
-    /// Returns the user information of the authority that follows a second slash, with the `@`.
+    /// Returns the user information of the authority that follows a second slash, including the
+    /// `@`.
     private func userInformation(_ range: Range<Int>) -> Range<Int>? {
         guard let first = range.first, bytes[first] == UInt8(ascii: "/") else { return nil }
         var (index, at) = (first + 1, nil as Int?)
@@ -270,7 +279,8 @@ extension TextRedactor {
     /// Redacts the lines after a secret name that are indented more than the name or are items of a
     /// list.
     ///
-    /// - Returns: The index after them; `nil` if there are none, or if they describe the name.
+    /// - Returns: The index after the lines, or `nil` if there are none or if they describe the
+    ///   name.
     private mutating func block(after value: Range<Int>, _ name: Range<Int>, _ range: Range<Int>) -> Int? {
         var start = name.lowerBound
         while start > range.lowerBound, bytes[start - 1] != 0x0A, " -\"'\t".utf8.contains(bytes[start - 1]) {
@@ -290,7 +300,7 @@ extension TextRedactor {
             if content == nil { child = own }
             content = (content?.lowerBound ?? text.lowerBound)..<text.upperBound
             let word = String(decoding: bytes[text].prefix(while: Self.isNameByte), as: UTF8.self)
-            // The length is bounded, because the lines are searched again if they are not secret.
+            // The length is limited, because the lines are searched again if they are not secret.
             if own <= child && !Self.schemaWords.contains(word) || end - value.upperBound > 4096 { describes = false }
             if end == range.upperBound { break }
         }

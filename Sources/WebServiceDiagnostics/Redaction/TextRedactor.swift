@@ -1,31 +1,33 @@
 import WebServiceCore
 
-/// Finds the secrets in a text, in linear time.
+/// A redactor that finds the secrets in a text, in linear time.
 ///
-/// The redactor collects the ranges to replace, so that a text without secrets remains byte for
-/// byte. Escaped and encoded parts are decoded and redacted by another redactor, up to
-/// ``maximumDepth`` levels. Its replacements are escaped and inserted at their places, so that the
-/// rest of such a part also remains byte for byte.
+/// The redactor collects the ranges to replace, so a text without secrets remains byte for byte.
+/// Escaped and encoded parts are decoded and redacted by another redactor, up to ``maximumDepth``
+/// levels. The replacements in such a part are escaped and inserted at the right places, so the
+/// rest of the part also remains byte for byte.
 struct TextRedactor {
-    /// The forms in which a name precedes its value.
+    /// The notations in which a name precedes its value.
     enum Syntax {
-        /// Finds `name=value`, quoted names, and the names of header fields before `:`. For strings
-        /// and header fields, in which `password: must be long` is prose.
+        /// Finds `name=value`, quoted names, and the names of header fields before `:`. This is the
+        /// syntax for strings and header fields, in which `password: must be long` is ordinary
+        /// text.
         case value
-        /// Also finds `name: value` and YAML blocks, for text in any notation.
+        /// Also finds `name: value` and YAML blocks. This is the syntax for text in any notation.
         case text
-        /// Finds only values that are literals: `name: "value"` (GraphQL, JavaScript).
+        /// Finds `name: value` only if the value is a literal, such as `name: "value"` (GraphQL,
+        /// JavaScript).
         case literals
     }
 
-    /// The maximum number of nested encodings that are decoded.
+    /// The maximum depth of nested encodings that are decoded.
     static let maximumDepth = 4
 
     let rules: SecretRules
     let bytes: [UInt8]
     let depth: Int
     private(set) var edits: [(range: Range<Int>, text: [UInt8])] = []
-    /// The number of nested formats that share the bytes.
+    /// The current depth of nested formats that share the bytes.
     var level = 0
 
     init(_ rules: SecretRules, _ bytes: [UInt8], depth: Int = 0) {
@@ -34,7 +36,7 @@ struct TextRedactor {
         self.depth = depth
     }
 
-    /// The text without secrets; `nil` if it contains none.
+    /// The text without secrets; `nil` if it contains no secrets.
     var redacted: [UInt8]? {
         guard !edits.isEmpty else { return nil }
         var result: [UInt8] = []
@@ -48,21 +50,21 @@ struct TextRedactor {
         return result + bytes[index...]
     }
 
-    /// Replaces a range that follows the previous ones.
+    /// Replaces a range, which must follow the previous ranges.
     mutating func edit(_ range: Range<Int>, _ text: [UInt8]) { edits.append((range, text)) }
 
-    /// Escapes the replacements from an index to the end for a JSON string.
+    /// Escapes the replacements for a JSON string, starting with the edit at an index.
     mutating func escapeEdits(from start: Int) {
         for index in start..<edits.count { edits[index].text = JSONLiteral.escaped(edits[index].text) }
     }
 
-    /// Extends the last edit, if it ends at an index, to another index.
+    /// Extends the last edit to another index if it ends at `end`.
     mutating func extendEdit(from end: Int, to index: Int) {
         guard let last = edits.last, last.range.upperBound == end, index > end else { return }
         edits[edits.count - 1].range = last.range.lowerBound..<index
     }
 
-    /// Removes the edits from an index to the end.
+    /// Removes the edit at an index and all later edits.
     mutating func removeEdits(from start: Int) { edits.removeSubrange(start...) }
 
     mutating func replace(_ range: Range<Int>) {
@@ -72,7 +74,7 @@ struct TextRedactor {
 
     // MARK: Values
 
-    /// Redacts a value, which may be JSON, markup, or GraphQL.
+    /// Redacts a value, which may be JSON, markup or GraphQL.
     mutating func value(_ range: Range<Int>, _ syntax: Syntax = .value) {
         level += 1
         defer { level -= 1 }
@@ -102,9 +104,9 @@ struct TextRedactor {
 
     // MARK: Queries and forms
 
-    /// Redacts the names and the values of a query or a form.
+    /// Redacts the names and values of a query or a form.
     ///
-    /// - Parameter isQuery: A Boolean value that indicates whether the pairs are those of a URL.
+    /// - Parameter isQuery: Whether the pairs are from a URL.
     mutating func pairs(_ range: Range<Int>, isQuery: Bool) {
         var starts: [Range<Int>] = []
         var start = range.lowerBound
@@ -114,6 +116,7 @@ struct TextRedactor {
         }
         starts.append(start..<range.upperBound)
         lazy var isAuthorization = OAuthContext.covers(bytes[range])
+        lazy var isLogIn = OAuthContext.coversLogIn(bytes[range])
         for pair in starts {
             guard let equals = bytes[pair].firstIndex(of: UInt8(ascii: "=")) else {
                 encoded(pair)
@@ -123,7 +126,9 @@ struct TextRedactor {
             let value = equals + 1..<pair.upperBound
             let place: SecretRules.Place = isQuery ? .query : .form
             let name = Self.decodedName(bytes[pair.lowerBound..<equals])
-            if rules.isSecret(name, bytes[value], place, isAuthorization: { isAuthorization }) {
+            let isSecret = rules.isSecret(
+                name, bytes[value], place, isAuthorization: { isAuthorization }, isLogIn: { isLogIn })
+            if isSecret {
                 replace(value)
             } else {
                 encoded(value)
@@ -149,7 +154,7 @@ struct TextRedactor {
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
     static func isQuote(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") }
 
-    /// Returns the number of bytes of a character that is cut off at the end; `nil` if the bytes
+    /// Returns the number of bytes of a character that is cut off at the end, or `nil` if the bytes
     /// are not UTF-8.
     static func cutBytes(_ bytes: ArraySlice<UInt8>) -> Int? {
         let maximum = min(3, bytes.count, bytes.suffix(3).reversed().prefix { $0 >= 0x80 }.count)
@@ -163,7 +168,8 @@ struct TextRedactor {
         return start..<end
     }
 
-    /// Returns the index of the first occurrence of a text, or the end of the range.
+    /// Returns the index of the first occurrence of a text, or the end of the range if there is
+    /// none.
     func index(of text: StaticString, in range: Range<Int>) -> Int {
         let text = Array(text.description.utf8)
         var index = range.lowerBound

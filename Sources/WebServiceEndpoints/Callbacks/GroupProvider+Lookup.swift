@@ -1,7 +1,7 @@
 public import WebServiceCore
 
-/// Methods that find and cancel requests in flight, as those of `WebService` do, but only requests
-/// of the accepted types.
+/// Methods that find and cancel requests in flight. They correspond to those of `WebService`, but
+/// apply only to requests of the accepted types.
 extension GroupProvider {
     /// Returns whether a request of an accepted type is in flight.
     public func containsRequests() -> Bool {

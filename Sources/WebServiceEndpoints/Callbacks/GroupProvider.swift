@@ -1,21 +1,21 @@
 public import WebServiceCore
 public import WebServiceStorage
 
-/// A group of request types.
+/// A protocol for groups of request types.
 public protocol RequestGroup {
     /// The request types of the group.
     static var requestTypes: [any ServiceRequest.Type] { get }
 }
 
-/// A provider that accepts only requests of some types: those of a group, or those of a list
+/// A provider that accepts only requests of certain types: those of a group, or those in a list
 /// (``RestrictedProvider``).
 ///
-/// A request of another type fails with `WebServiceError.Code.requestNotAllowed` and is not sent.
+/// A request of any other type fails with `WebServiceError.Code.requestNotAllowed` and is not sent.
 public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     let service: WebService
     private let allowed: Set<ObjectIdentifier>
 
-    /// The handling of duplicates for calls that do not specify it.
+    /// The duplicate mode for calls that do not specify one.
     ///
     /// Defaults to `DuplicateMode.allow`.
     public var duplicates = DuplicateMode.allow
@@ -23,15 +23,16 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     /// The delegate that receives the results of ``performForDelegate(_:key:duplicates:)`` and
     /// ``storedForDelegate(_:key:maximumAge:_:)``.
     ///
-    /// The provider does not retain it.
+    /// The provider holds it weakly.
     public weak var delegate: (any ServiceDelegate)?
 
-    /// A Boolean value that indicates whether the delegate of a storage read receives only values.
+    /// Whether the delegate receives only values from storage reads.
     ///
-    /// If `true`, the default, the delegate is not notified of errors and cancellation.
+    /// If `true`, the delegate is not notified of errors and cancellations of storage reads.
+    /// Defaults to `true`.
     public var notifiesDelegateOnlyOfStoredData = true
 
-    /// Creates a provider that accepts the types of the group.
+    /// Creates a provider that accepts the request types of the group.
     public init(service: WebService) {
         self.init(service, Group.requestTypes)
     }
@@ -41,7 +42,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
         allowed = Set(requestTypes.map { ObjectIdentifier($0) })
     }
 
-    /// Returns whether requests of the type are accepted.
+    /// Returns whether the provider accepts requests of the type.
     public func canUseRequest(type: any ServiceRequest.Type) -> Bool {
         allowed.contains(ObjectIdentifier(type))
     }
@@ -53,7 +54,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
         refusal(of: Request.self) ?? service.perform(request, key: key, duplicates: duplicates ?? self.duplicates)
     }
 
-    /// Starts a request. The closure receives the result, once, on the main actor.
+    /// Starts a request. The closure is called once with the result, on the main actor.
     @discardableResult
     public func perform<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil,
@@ -63,7 +64,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
             .resume()
     }
 
-    /// Starts a request. The current ``delegate`` receives the result, once, on the main actor.
+    /// Starts a request. The current ``delegate`` receives the result once, on the main actor.
     @discardableResult
     public func performForDelegate<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
@@ -73,7 +74,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
         }
     }
 
-    /// Creates a task for a request whose value can come from its storage.
+    /// Creates a task for a request whose value can come from a storage.
     ///
     /// See `WebService.perform(_:fetchPolicy:maximumAge:key:duplicates:configuring:)`.
     public func perform<Request: StorableRequest>(
@@ -97,7 +98,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
 
     /// Reads the stored value of a request.
     ///
-    /// The closure receives the result, once, on the main actor.
+    /// The closure is called once with the result, on the main actor.
     @discardableResult
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent,
@@ -109,8 +110,8 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
 
     /// Reads the stored value of a request.
     ///
-    /// The current ``delegate`` receives the result, on the main actor, unless
-    /// ``notifiesDelegateOnlyOfStoredData`` excludes it.
+    /// The current ``delegate`` receives the result on the main actor, unless
+    /// ``notifiesDelegateOnlyOfStoredData`` excludes this result.
     @discardableResult
     public func storedForDelegate<Request: StorableRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, maximumAge: Duration? = nil,
@@ -128,7 +129,8 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     ///
     /// See `WebService.deleteStored(_:)`.
     ///
-    /// - Throws: `WebServiceError.Code.requestNotAllowed`, and the errors of the service.
+    /// - Throws: `WebServiceError.Code.requestNotAllowed`, or any error of
+    ///   `WebService.deleteStored(_:)`.
     public func deleteStored<Request: StorableRequest>(_ request: Request) async throws {
         if let error = notAllowed(Request.self) { throw error }
         try await service.deleteStored(request)
@@ -151,9 +153,9 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
 /// A provider that accepts only requests of the types in a list; see ``GroupProvider``.
 public typealias RestrictedProvider = GroupProvider<ListedRequests>
 
-/// The group of a ``RestrictedProvider``, which is created from a list of types.
+/// The group of a ``RestrictedProvider``, which is created from a list of request types.
 public enum ListedRequests: RequestGroup {
-    /// An empty list, which the types of the ``RestrictedProvider`` replace.
+    /// An empty list; the provider uses the types that its initializer receives.
     public static let requestTypes: [any ServiceRequest.Type] = []
 }
 

@@ -1,7 +1,7 @@
 public import WebServiceCore
 public import WebServiceStorage
 
-/// A provider for requests of one type. It finds and cancels only requests of that type.
+/// A provider for requests of one type. It finds and cancels only requests of this type.
 ///
 /// ```swift
 /// let brewers: RequestProvider<BrewersRequest> = service.createProvider()
@@ -10,7 +10,7 @@ public import WebServiceStorage
 public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
     private let service: WebService
 
-    /// The handling of duplicates for calls that do not specify it.
+    /// The duplicate mode for calls that do not specify one.
     ///
     /// Defaults to `DuplicateMode.allow`.
     public var duplicates = DuplicateMode.allow
@@ -18,12 +18,13 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
     /// The delegate that receives the results of ``performForDelegate(_:key:duplicates:)`` and
     /// ``storedForDelegate(_:maximumAge:_:)``.
     ///
-    /// The provider does not retain it.
+    /// The provider holds it weakly.
     public weak var delegate: (any ServiceDelegate)?
 
-    /// A Boolean value that indicates whether the delegate of a storage read receives only values.
+    /// Whether the delegate receives only values from storage reads.
     ///
-    /// If `true`, the default, the delegate is not notified of errors and cancellation.
+    /// If `true`, the delegate is not notified of errors and cancellations of storage reads.
+    /// Defaults to `true`.
     public var notifiesDelegateOnlyOfStoredData = true
 
     /// Creates a provider for a service.
@@ -38,7 +39,7 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
         service.perform(request, key: key, duplicates: duplicates ?? self.duplicates)
     }
 
-    /// Starts a request. The closure receives the result, once, on the main actor.
+    /// Starts a request. The closure is called once with the result, on the main actor.
     @discardableResult
     public func perform(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil,
@@ -47,7 +48,7 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
         service.perform(request, key: key, duplicates: duplicates ?? self.duplicates, completion: completion)
     }
 
-    /// Starts a request. The current ``delegate`` receives the result, once, on the main actor.
+    /// Starts a request. The current ``delegate`` receives the result once, on the main actor.
     @discardableResult
     public func performForDelegate(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
@@ -56,23 +57,23 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
         return service.perform(request, key: key, duplicates: duplicates ?? self.duplicates, delegate: delegate)
     }
 
-    /// Returns whether a request of the type is in flight.
+    /// Returns whether a request of the provider's type is in flight.
     public func containsRequests() -> Bool {
         service.containsRequest(type: Request.self)
     }
 
-    /// Returns whether a request of the type with the given key is in flight.
+    /// Returns whether a request of the provider's type with the given key is in flight.
     public func containsRequest(key: any Hashable & Sendable) -> Bool {
         let key = RequestKey(key)
         return service.containsRequest { $0 == Request.self && $1 == key }
     }
 
-    /// Cancels all requests of the type.
+    /// Cancels all requests of the provider's type.
     public func cancelRequests() {
         service.cancelRequests(type: Request.self)
     }
 
-    /// Cancels the requests of the type with the given key.
+    /// Cancels the requests of the provider's type with the given key.
     public func cancelRequests(key: any Hashable & Sendable) {
         let key = RequestKey(key)
         service.cancelRequests { $0 == Request.self && $1 == key }
@@ -99,7 +100,7 @@ extension RequestProvider where Request: EmptyServiceRequest {
         perform(Request(), key: key, duplicates: duplicates)
     }
 
-    /// Starts the request. The closure receives the result, once, on the main actor.
+    /// Starts the request. The closure is called once with the result, on the main actor.
     @discardableResult
     public func perform(
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil,
@@ -108,7 +109,7 @@ extension RequestProvider where Request: EmptyServiceRequest {
         perform(Request(), key: key, duplicates: duplicates, completion: completion)
     }
 
-    /// Starts the request. The current ``delegate`` receives the result, once, on the main actor.
+    /// Starts the request. The current ``delegate`` receives the result once, on the main actor.
     @discardableResult
     public func performForDelegate(
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
@@ -118,7 +119,7 @@ extension RequestProvider where Request: EmptyServiceRequest {
 }
 
 extension RequestProvider where Request: StorableRequest {
-    /// Creates a task for a request whose value can come from its storage.
+    /// Creates a task for a request whose value can come from a storage.
     ///
     /// See `WebService.perform(_:fetchPolicy:maximumAge:key:duplicates:configuring:)`.
     public func perform(
@@ -141,7 +142,7 @@ extension RequestProvider where Request: StorableRequest {
 
     /// Reads the stored value of a request.
     ///
-    /// The closure receives the result, once, on the main actor.
+    /// The closure is called once with the result, on the main actor.
     @discardableResult
     public func stored(
         _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent,
@@ -152,8 +153,8 @@ extension RequestProvider where Request: StorableRequest {
 
     /// Reads the stored value of a request.
     ///
-    /// The current ``delegate`` receives the result, on the main actor, unless
-    /// ``notifiesDelegateOnlyOfStoredData`` excludes it.
+    /// The current ``delegate`` receives the result on the main actor, unless
+    /// ``notifiesDelegateOnlyOfStoredData`` excludes this result.
     @discardableResult
     public func storedForDelegate(
         _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
@@ -168,7 +169,7 @@ extension RequestProvider where Request: StorableRequest {
     ///
     /// See `WebService.deleteStored(_:)`.
     ///
-    /// - Throws: The errors of the service.
+    /// - Throws: The errors of `WebService.deleteStored(_:)`.
     public func deleteStored(_ request: Request) async throws {
         try await service.deleteStored(request)
     }

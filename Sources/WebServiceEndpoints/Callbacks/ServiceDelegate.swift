@@ -1,14 +1,14 @@
 public import WebServiceCore
 
-/// A delegate that receives the results of typed requests and of reads of stored values.
+/// A delegate that receives the results of typed requests and of storage reads.
 ///
-/// Services and providers do not retain it.
+/// Services and providers hold it weakly.
 public protocol ServiceDelegate: AnyObject, Sendable {
-    /// Notifies the delegate of a result. Called once per request, on the main actor.
+    /// Notifies the delegate of a result. Called at most once per request, on the main actor.
     ///
     /// - Parameters:
-    ///   - response: The result; `ServiceResponse.convert(for:)` converts it to the output type
-    ///     of the request.
+    ///   - response: The result. `ServiceResponse.convert(for:)` converts it to the output type of
+    ///     the request.
     ///   - request: The request.
     ///   - key: The key of the request; `nil` if it has none.
     ///   - isFromStorage: Whether the result was read from a storage.

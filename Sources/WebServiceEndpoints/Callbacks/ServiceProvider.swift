@@ -1,6 +1,6 @@
 public import WebServiceCore
 
-/// A facade of a service for one purpose. It hides the service and exposes selected requests.
+/// A facade that hides a service and exposes selected requests for one purpose.
 ///
 /// ```swift
 /// struct SiteProvider: ServiceProvider {

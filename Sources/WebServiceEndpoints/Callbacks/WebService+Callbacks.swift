@@ -1,12 +1,12 @@
 public import WebServiceCore
 public import WebServiceStorage
 
-/// Typed requests and stored values whose result a closure or a delegate receives. Programs with
-/// `async` functions await the task instead.
+/// Typed requests and storage reads that deliver their result to a closure or a delegate. An
+/// `async` function awaits the task instead.
 extension WebService {
     /// Starts a typed request; see `perform(_:key:duplicates:)`.
     ///
-    /// The closure receives the result, once, on the main actor.
+    /// The closure is called once with the result, on the main actor.
     ///
     /// - Returns: A task that can be used to cancel the request or to add handlers.
     @discardableResult
@@ -20,7 +20,7 @@ extension WebService {
 
     /// Starts a typed request; see `perform(_:key:duplicates:)`.
     ///
-    /// The delegate, held weakly, receives the result, once, on the main actor.
+    /// The delegate, which is held weakly, receives the result once, on the main actor.
     ///
     /// - Returns: A task that can be used to cancel the request or to add handlers.
     @discardableResult
@@ -47,8 +47,8 @@ extension WebService {
 
     /// Reads the stored response to a request immediately; see `stored(_:maximumAge:_:)`.
     ///
-    /// The delegate, which is held weakly, is called once with the result and the key, on the main
-    /// actor. If `onlyData` is `true`, it is not called for an error or a cancelled read.
+    /// The delegate, which is held weakly, receives the result and the key once, on the main actor.
+    /// If `onlyData` is `true`, it does not receive errors and cancellations.
     @discardableResult
     public func stored<Request: StorableRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, maximumAge: Duration? = nil,

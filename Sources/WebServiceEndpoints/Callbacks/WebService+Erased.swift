@@ -1,11 +1,11 @@
 public import WebServiceCore
 public import WebServiceStorage
 
-/// Typed requests whose type is not known at compile time, such as the elements of a list of
-/// `any ServiceRequest`.
+/// Typed requests whose type is not known at compile time, such as the elements of a list of `any
+/// ServiceRequest`.
 ///
 /// `ServiceResponse.convert(to:)` and `ServiceResponse.convert(for:)` restore the type of the
-/// value. A request of a known type uses the generic methods, which are preferred.
+/// value. If the type of a request is known, the compiler prefers the generic methods.
 extension WebService {
     /// Creates a task for a request of any type; see `perform(_:key:duplicates:)`.
     @_disfavoredOverload
@@ -17,7 +17,7 @@ extension WebService {
 
     /// Starts a request of any type.
     ///
-    /// The closure receives the result, once, on the main actor.
+    /// The closure is called once with the result, on the main actor.
     @_disfavoredOverload
     @discardableResult
     public func perform(
@@ -29,7 +29,7 @@ extension WebService {
 
     /// Starts a request of any type.
     ///
-    /// The delegate, held weakly, receives the result, once, on the main actor.
+    /// The delegate, which is held weakly, receives the result once, on the main actor.
     @_disfavoredOverload
     @discardableResult
     public func perform(
@@ -41,7 +41,7 @@ extension WebService {
         }
     }
 
-    /// Returns a task that reads the stored response to a request of any type; see
+    /// Creates a task that reads the stored response to a request of any type; see
     /// `stored(_:maximumAge:_:)`.
     @_disfavoredOverload
     public func stored(
@@ -67,8 +67,8 @@ extension WebService {
     /// Reads the stored response to a request of any type immediately; see
     /// `stored(_:maximumAge:_:)`.
     ///
-    /// The delegate, which is held weakly, is called once with the result and the key, on the main
-    /// actor. If `onlyData` is `true`, it is not called for an error or a cancelled read.
+    /// The delegate, which is held weakly, receives the result and the key once, on the main actor.
+    /// If `onlyData` is `true`, it does not receive errors and cancellations.
     @_disfavoredOverload
     @discardableResult
     public func stored(

@@ -2,9 +2,9 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// The exchanges whose redacted bodies or messages, as the page shows them, contain a string.
+/// The exchanges whose redacted bodies or messages contain a string, as the page shows them.
 struct BodySearch: Encodable {
-    /// The numbers of the exchanges, the oldest first.
+    /// The numbers of the exchanges, with the oldest first.
     let numbers: [Int]
 
     /// The maximum length of the string to find, in bytes.
@@ -28,7 +28,7 @@ struct BodySearch: Encodable {
 
     /// Returns whether a redacted body contains the string.
     ///
-    /// Only bodies that contain the string before the redaction are redacted, because redaction
+    /// Bodies are redacted only if they contain the string before the redaction, because redacting
     /// takes more time.
     private static func has(
         _ wanted: Data, _ body: RecordedBody, headers: Headers, _ redaction: Redaction

@@ -2,7 +2,7 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// The changes of the list since an earlier version.
+/// The changes to the list since an earlier version.
 struct ExchangeChanges: Encodable {
     let oldest: Int
     let exchanges: [ListedExchange]
@@ -13,7 +13,7 @@ struct ExchangeChanges: Encodable {
     }
 }
 
-/// One row of the list, without secrets.
+/// A row of the list, without secrets.
 struct ListedExchange: Encodable {
     let number: Int
     let parent: Int?
@@ -24,24 +24,25 @@ struct ListedExchange: Encodable {
     let state: String
     let status: Int?
     let error: String?
-    /// `true` if the work was cancelled; otherwise `nil`.
+    /// `true` if the exchange was cancelled; otherwise `nil`.
     let cancelled: Bool?
     let source: String?
     /// `true` if the exchange consists of other exchanges; otherwise `nil`.
     let composite: Bool?
-    /// The header fields with secrets that were sent, and `URL` for one in a URL; `nil` for none.
+    /// The places of the secrets that were sent: the names of header fields, `URL`, and `NAME in
+    /// the body`; `nil` if there are none.
     let secrets: [String]?
     let attempts: Int
-    /// The media type and the size of the last response; for a WebSocket, `websocket` and the size
-    /// of all received messages, in bytes.
+    /// The content type of the last response; `websocket` for a WebSocket.
     let type: String?
     let size: Int64?
-    /// The milliseconds since January 1, 1970, 00:00 UTC.
+    /// The start in milliseconds since January 1, 1970, 00:00 UTC.
     let start: Double
     /// The duration in milliseconds; `nil` while the exchange is in progress.
     let duration: Double?
     let spans: [Span]
-    /// The requests of an exchange that has sent more than one, such as redirects; otherwise `nil`.
+    /// The requests of an exchange that has sent more than one, for example because of redirects;
+    /// otherwise `nil`.
     let tries: [Try]?
 
     /// A request of an exchange.
@@ -56,8 +57,15 @@ struct ListedExchange: Encodable {
         let duration: Double?
         let size: Int?
         let type: String?
+        /// The kind of the event that led to the request, such as `retry` or `redirect`; `nil` for
+        /// the first request.
+        let kind: String?
+        let reason: String?
 
-        init(_ attempt: RecordedAttempt, _ redaction: Redaction) {
+        /// - Parameter cause: The event that led to the request.
+        init(_ attempt: RecordedAttempt, after cause: Timeline.Event?, _ redaction: Redaction) {
+            kind = cause?.kind.description
+            reason = cause.map { redaction.text($0.detail) }
             method = attempt.method.rawValue
             url = redaction.url(attempt.url)
             status = attempt.response?.head.status
@@ -72,7 +80,7 @@ struct ListedExchange: Encodable {
         }
     }
 
-    /// An interval of the waterfall.
+    /// An interval in the waterfall.
     struct Span: Encodable {
         let kind: String
         let start: Double
@@ -111,7 +119,9 @@ struct ListedExchange: Encodable {
         }
         type = exchange.messages == nil ? mediaType : "websocket"
         size = exchange.messages?.bytesReceived ?? bodySize
-        tries = exchange.attempts.count > 1 ? exchange.attempts.map { Try($0, redaction) } : nil
+        tries =
+            exchange.attempts.count > 1
+            ? exchange.attempts.map { Try($0, after: exchange.cause(of: $0), redaction) } : nil
         start = exchange.start.timeIntervalSince1970 * 1000
         duration = exchange.duration?.milliseconds
         spans =

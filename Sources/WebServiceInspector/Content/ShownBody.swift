@@ -2,25 +2,25 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// A body without secrets: text, an image, or the reason why it is not shown.
+/// A body without secrets, represented as text, as an image, or by the reason why it is not shown.
 struct ShownBody: Encodable {
     private(set) var size: Int64
     /// The media type without parameters.
     let type: String?
     private(set) var text: String?
-    /// A Boolean value that indicates whether the text is JSON.
+    /// Whether the text is JSON.
     private(set) var json: Bool?
-    /// An image in Base64.
+    /// An image, encoded in Base64.
     private(set) var image: String?
-    /// The bytes of any other body in Base64.
+    /// The bytes of any other body, encoded in Base64.
     private(set) var bytes: String?
     private(set) var note: String?
-    /// For the bytes of an event stream, as they arrived: the number of empty lines up to there,
-    /// and the milliseconds since the start of the exchange.
+    /// The arrivals of the bytes of an event stream. Each arrival consists of the number of empty
+    /// lines received so far, and the milliseconds since the start of the exchange.
     private(set) var arrivals: [[Double]]?
 
-    /// The image types that a page can show safely, and their first bytes. SVG is not one of them,
-    /// because it can contain scripts and references.
+    /// The image types that a page can show safely, and the first bytes of such images. SVG is not
+    /// included, because it can contain scripts and references.
     private static let images: [String: [[UInt8]]] = [
         "image/png": [[0x89, 0x50, 0x4E, 0x47]], "image/jpeg": [[0xFF, 0xD8, 0xFF]],
         "image/gif": [Array("GIF87a".utf8), Array("GIF89a".utf8)], "image/webp": [Array("RIFF".utf8)],
@@ -92,7 +92,7 @@ struct ShownBody: Encodable {
                 nil as String?
             }
         guard let remark else { return }
-        // The reason why a body is not shown precedes the remark.
+        // The reason why the body is not shown precedes the remark.
         note = [text == nil && image == nil && bytes == nil ? note : nil, remark].compactMap { $0 }.joined(
             separator: " ")
     }

@@ -6,25 +6,25 @@ struct ShownExchange: Encodable {
     let summary: ListedExchange
     let attempts: [ShownAttempt]
     let events: [ShownEvent]
-    /// The final response if no request was sent for it, such as one from a cache.
+    /// The final response if it was obtained without a request, for example from a cache.
     let response: ShownResponse?
     /// The messages of a WebSocket; `nil` for any other exchange.
     let messages: ShownMessages?
-    /// The sentences that explain the timeline.
+    /// Sentences that explain the timeline.
     let explanation: [String]
-    /// The descriptions of the errors that caused the failure, the direct cause first.
+    /// The descriptions of the errors that caused the failure, with the direct cause first.
     let causes: [String]
-    /// The placeholder of secrets, which the page emphasizes.
+    /// The placeholder for secrets, which the page highlights.
     let placeholder: String
 
     /// - Parameter showsBinary: Whether bodies that cannot be redacted are shown.
     init(_ exchange: RecordedExchange, _ redaction: Redaction, showsBinary: Bool = false) {
         summary = ListedExchange(exchange, redaction)
         attempts = exchange.attempts.map { ShownAttempt($0, redaction, showsBinary: showsBinary) }
-        events = exchange.events.map { ShownEvent($0, redaction) }
+        events = exchange.events.map { ShownEvent($0, of: exchange, redaction) }
         response = exchange.response.map { ShownResponse($0, redaction, showsBinary: showsBinary) }
         messages = exchange.messages.map { ShownMessages($0, of: exchange, redaction, showsBinary: showsBinary) }
-        // The paths of URLs can contain parameters.
+        // The paths of URLs may contain parameters with secrets.
         explanation = exchange.explanation.split(separator: "\n").map { redaction.text(String($0)) }
         causes = exchange.failure?.causes.map(redaction.text) ?? []
         placeholder = redaction.placeholder
@@ -37,8 +37,11 @@ struct ShownEvent: Encodable {
     let start: Double
     let duration: Double?
     let detail: String
+    /// The number of the exchange that the event refers to, such as one whose response is shared.
+    let related: Int?
 
-    init(_ event: Timeline.Event, _ redaction: Redaction) {
+    init(_ event: Timeline.Event, of exchange: RecordedExchange, _ redaction: Redaction) {
+        related = event.related.flatMap { exchange.related[$0] }
         kind = event.kind.description
         start = event.start.milliseconds
         duration = event.duration?.milliseconds
@@ -69,7 +72,7 @@ struct ShownAttempt: Encodable {
     let url: String
     let response: ShownResponse?
     let error: String?
-    /// The descriptions of the errors that caused the error, the direct cause first.
+    /// The descriptions of the errors that caused the error, with the direct cause first.
     let causes: [String]
     /// The number of bytes that the transport received, including the head.
     let received: Int64?
@@ -79,13 +82,13 @@ struct ShownAttempt: Encodable {
     let address: String?
     let isReused: Bool?
     let requestHeaders: [[String]]
-    /// The header fields as they were sent; `nil` if the session does not report them.
+    /// The header fields that were actually sent; `nil` if the session does not report them.
     let sentHeaders: [[String]]?
     let requestBody: ShownBody
     let phases: [Phase]
     let curl: String
 
-    /// A phase of the transport: its name, start and duration in milliseconds.
+    /// A phase of the transport, with its name, and its start and duration in milliseconds.
     struct Phase: Encodable {
         let name: String
         let start: Double
@@ -119,12 +122,15 @@ struct ShownAttempt: Encodable {
         let sent = attempt.metrics?.requestHeaders ?? [:]
         sentHeaders = sent.isEmpty ? nil : redaction.pairs(of: sent)
         requestBody = ShownBody(requestOf: attempt, redaction, showsBinary: showsBinary)
-        phases = attempt.metrics.map(Self.phases) ?? []
+        phases = attempt.metrics.map { Self.phases($0, of: attempt) } ?? []
         curl = attempt.request.curlDescription(redaction: redaction)
     }
 
     /// Returns the phases that took place, in order.
-    private static func phases(_ metrics: TransportMetrics) -> [Phase] {
+    ///
+    /// Before the first phase, the session had not begun the request, for example because it limits
+    /// the number of its connections.
+    private static func phases(_ metrics: TransportMetrics, of attempt: RecordedAttempt) -> [Phase] {
         var start = Duration.zero
         var phases: [Phase] = []
         func add(_ name: String, _ duration: Duration?) {
@@ -132,12 +138,16 @@ struct ShownAttempt: Encodable {
             phases.append(Phase(name: name, start: start.milliseconds, duration: duration.milliseconds))
             start += duration
         }
+        let rest = attempt.end.map { $0 - attempt.start - metrics.total } ?? .zero
+        // A shorter rest is the time that the calls between the exchange and the session take.
+        let queue = metrics.total > .zero && rest > .milliseconds(2) ? rest : .zero
+        add("queue", queue)
         add("name lookup", metrics.nameLookup)
         add("connect", metrics.connect)
         add("TLS", metrics.secureConnect)
         if let firstByte = metrics.firstByte {
-            add("waiting", firstByte - start)
-            add("receiving", metrics.total - start)
+            add("waiting", queue + firstByte - start)
+            add("receiving", queue + metrics.total - start)
         }
         return phases
     }

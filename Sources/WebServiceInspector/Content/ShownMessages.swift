@@ -2,13 +2,13 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// The last messages of a WebSocket and its end, without secrets.
+/// The last messages of a WebSocket, and the end of the connection, without secrets.
 struct ShownMessages: Encodable {
-    /// A message.
+    /// A message, as a row of the page.
     struct Row: Encodable {
         let isReceived: Bool
         let isText: Bool
-        /// The milliseconds since the start of the exchange.
+        /// The time in milliseconds since the start of the exchange.
         let time: Double
         let body: ShownBody
     }
@@ -19,7 +19,7 @@ struct ShownMessages: Encodable {
         let reason: String
     }
 
-    /// The number of older messages, which were dropped.
+    /// The number of older messages that were dropped.
     let dropped: Int
     let rows: [Row]
     let closure: Closure?

@@ -182,7 +182,7 @@ const pairsOf = text => [...new URLSearchParams(text)];
 function textNodes(body, placeholder) {
   const pre = el("pre", body.json && !isRaw ? "json" : ""), isMarkup = !isRaw && (body.json || isXML(body));
   const steps = isRaw || !isMarkup ? formatText(body.text, pre, placeholder)
-    : body.json ? formatJSON(body.text, pre, placeholder) : formatXML(body.text, pre);
+    : body.json ? formatJSON(body.text, pre, placeholder, body.wrong) : formatXML(body.text, pre);
   return [pre, ...inPieces(pre, steps, isMarkup ? mostSteps.markup : mostSteps.text)];
 }
 // Returns the nodes of a body with a view of its own; `null` for other text.

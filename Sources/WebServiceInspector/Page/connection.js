@@ -1,6 +1,8 @@
 // The connection to the program.
-let position = "", oldest = 1, source = null, frame = 0;
+let position = "", oldest = 1, source = null, frame = 0, hasEnded = false;
 function setLive(text, className) {
+  if (text === "Live" || text === ended) hasEnded = text === ended;
+  showArchive();
   $("live").textContent = text;
   $("live").className = "live " + className;
 }

@@ -26,10 +26,23 @@ function size(bytes) {
 }
 function duration(ms) {
   if (ms === undefined || ms === null) return "";
+  if (ms === 0) return "0 s";
+  if (ms < 0.9995) return Math.round(ms * 1000) + " µs";
   if (ms < 9.95) return ms.toFixed(1) + " ms";
   if (ms < 999.5) return Math.round(ms) + " ms";
   if (ms < 60000) return (ms / 1000).toFixed(ms < 9950 ? 2 : 1) + " s";
   return Math.floor(ms / 60000) + ":" + String(Math.floor(ms / 1000) % 60).padStart(2, "0") + " min";
+}
+// Returns a time with the digits that distinguish it from the tick before, which is a step earlier.
+function tickLabel(ms, step) {
+  const digits = unit => Math.min(Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9)), 9);
+  if (!ms) return "0";
+  if (ms < 0.9995) return (ms * 1000).toFixed(digits(0.001)) + " µs";
+  if (ms < 999.5) return ms.toFixed(digits(1)) + " ms";
+  if (ms < 60000 - step / 2) return (ms / 1000).toFixed(digits(1000)) + " s";
+  const minutes = Math.floor(ms / 60000 + 1e-9), count = digits(1000);
+  const seconds = Math.max(0, ms / 1000 - minutes * 60).toFixed(count).padStart(count ? count + 3 : 2, "0");
+  return minutes + ":" + seconds + " min";
 }
 // The date and the time of the browser's zone.
 function localTime(ms) {
@@ -53,6 +66,15 @@ function withMarks(text, placeholder) {
     if (index) fragment.append(el("span", "redacted", placeholder));
     if (part) fragment.append(document.createTextNode(part));
   });
+  return fragment;
+}
+// Permits a line to end after the separators of a URL.
+function withBreaks(fragment) {
+  for (const node of [...fragment.childNodes]) {
+    if (node.nodeType !== Node.TEXT_NODE) continue;
+    const parts = node.data.split(/(?<=[/?&=._-])(?![/?&=._-])/);
+    node.replaceWith(...parts.flatMap((part, index) => index ? [el("wbr"), part] : [part]));
+  }
   return fragment;
 }
 function fields(pairs, mono, placeholder) {

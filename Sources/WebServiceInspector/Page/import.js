@@ -58,13 +58,14 @@ function importedEntry(entry, number) {
   const { request, response } = entry, start = Date.parse(entry.startedDateTime);
   if (!request || typeof request.url !== "string" || !Number.isFinite(start)) throw new Error("damaged");
   const status = asNumber(response?.status), content = response?.content;
-  const error = asText(entry.comment) || asText(response?._error) || (status ? "" : "No response");
+  const source = asText(entry._fromCache, 20), isResult = typeof entry._exchangeDuration === "number";
+  const error = asText(entry.comment) || asText(response?._error) || (status || isResult ? "" : "No response");
   const length = asNumber(entry.time), method = asText(request.method, 100), url = asText(request.url);
   const messages = importedMessages(entry, start);
   const received = messages?.rows.reduce((sum, { isReceived, body }) => sum + (isReceived ? body.size : 0), 0);
   const row = {
     number, name: method + " " + url, method, url, state: "ended", status: status || undefined,
-    error: error || undefined, source: "archive", attempts: 1,
+    error: error || undefined, source: source || "archive", attempts: source ? 0 : 1,
     type: messages ? "websocket" : asText(content?.mimeType) || undefined,
     size: received ?? asNumber(content?.size), start, duration: length, spans: [["attempt", 0, length]],
   };
@@ -79,7 +80,10 @@ function importedEntry(entry, number) {
     } : undefined,
   };
   sent.address = asText(entry.serverIPAddress, 100);
-  return { summary: row, attempts: [sent], events: [], messages, explanation: [], placeholder: "" };
+  return {
+    summary: row, attempts: source ? [] : [sent], response: source ? sent.response : undefined, events: [], messages,
+    explanation: [], placeholder: "",
+  };
 }
 function importArchive(text) {
   let entries;
@@ -124,8 +128,8 @@ function removeImported() {
 function findInImported(text) {
   const wanted = text.toLowerCase();
   const has = body => (body?.text || "").toLowerCase().includes(wanted);
-  return [...imported].filter(([, { attempts: [sent], messages }]) => has(sent.requestBody)
-    || has(sent.response?.body) || messages?.rows.some(({ body }) => has(body)))
+  return [...imported].filter(([, { attempts: [sent], response, messages }]) => has(sent?.requestBody)
+    || has((sent?.response ?? response)?.body) || messages?.rows.some(({ body }) => has(body)))
     .map(([number]) => number);
 }
 $("import").addEventListener("click", () => $("file").click());

@@ -8,27 +8,6 @@ const opened = new Set();
 let sorting = { key: "number", isDescending: false };
 const pool = [];
 const list = $("list");
-// The color of a row. The status precedes the error, which can be that of a refused status.
-function classOf(row) {
-  if (row.cancelled) return "cancelled";
-  switch (Math.floor((row.status || 0) / 100)) {
-  case 1: case 2: return row.error ? "failed" : "ok";
-  case 3: return "moved";
-  case 4: return "client";
-  case 5: return "server";
-  default: return row.error ? "failed" : row.state === "ended" ? "ok" : "pending";
-  }
-}
-function statusText(row) {
-  if (row.status) return String(row.status);
-  return row.error ? "ERR" : row.cancelled ? "—" : row.state === "ended" ? "OK" : "···";
-}
-function place(row) {
-  const match = /^[a-z][a-z0-9+.-]*:\/\/([^\/?#]*)(.*)$/i.exec(row.url || "");
-  if (!match) return [row.url || row.name, ""];
-  const [, host, path] = match;
-  return [path || "/", host];
-}
 // Adds what the list and the filter need of an exchange or of one of its requests.
 function prepare(row, state) {
   row.class = classOf({ ...row, state });
@@ -38,12 +17,16 @@ function prepare(row, state) {
 const partsOf = row => row.tries || [row];
 function add(row) {
   prepare(row, row.state);
-  for (const sent of row.tries || []) prepare(sent, sent.duration === undefined ? "active" : "ended");
+  (row.tries || []).forEach((sent, index) => {
+    prepare(sent);
+    sent.class = attemptClass(row, sent, index === row.tries.length - 1);
+  });
   row.statuses = [...new Set([...partsOf(row), row].map(sent => sent.status).filter(Boolean))];
   row.host = [row.service, row.host].filter(Boolean).join(" · ");
   row.text = [row, ...(row.tries || [])]
-    .flatMap(sent => [sent.service, sent.method, sent.url, sent.name, sent.status, sent.error, sent.type, sent.source])
-    .concat(row.class, row.secrets).join(" ").toLowerCase();
+    .flatMap(sent => [
+      sent.service, sent.method, sent.url, sent.name, sent.status, sent.error, sent.type, sent.source, sent.reason,
+    ]).concat(row.class, row.secrets && secretWords(row)).join(" ").toLowerCase();
   row.end = row.duration === undefined ? undefined : row.start + row.duration;
   rows.set(row.number, row);
 }
@@ -74,11 +57,18 @@ function sortBy(key) {
   else sorting = { key: "number", isDescending: false };
   update();
 }
+// What is first in ascending and in descending order.
+const orders = {
+  status: ["lowest", "highest"], method: ["A", "Z"], url: ["A", "Z"], type: ["A", "Z"],
+  size: ["smallest", "largest"], time: ["shortest", "longest"],
+};
 function showSorting() {
   for (const head of document.querySelectorAll("#head [data-sort]")) {
-    const isUsed = head.dataset.sort === sorting.key;
+    const key = head.dataset.sort, isUsed = key === sorting.key, [up, down] = orders[key];
     head.dataset.order = !isUsed ? "" : sorting.isDescending ? "down" : "up";
-    head.title = isUsed ? (sorting.isDescending ? "Sorted in descending order" : "Sorted in ascending order") : "Sort";
+    head.title = !isUsed ? "Sort: " + up + " first" : (sorting.isDescending ? down : up) + " first; click for "
+      + (sorting.isDescending ? "the order of arrival" : down + " first");
+    head.setAttribute("aria-label", head.textContent + (isUsed ? ", " : ". ") + head.title);
   }
   $("sort").value = sorting.key + (sorting.isDescending ? "-" : "");
 }
@@ -89,70 +79,13 @@ function makeLines() {
     if (opened.has(row.number)) (row.tries || []).forEach((_, index) => lines.push([row, index]));
   }
 }
-const rowHeight = () => matchMedia("(max-width: 760px)").matches ? 58 : 34;
-function newRow() {
-  const row = el("div", "row");
-  row.setAttribute("role", "option");
-  for (const name of ["status", "method", "url", "type", "size", "time", "fall"]) row.append(el("span", name));
-  row.firstChild.classList.add("badge");
-  row.addEventListener("click", event => {
-    const number = Number(row.dataset.number), index = row.dataset.index;
-    if (event.target.classList.contains("more")) toggle(number);
-    else select(number, true, index === undefined ? undefined : Number(index));
-  });
-  $("space").before(row);
-  return row;
-}
+const isNarrow = () => matchMedia("(max-width: 760px)").matches;
+const rowHeight = () => isNarrow() ? 58 : 34;
 // Shows or hides the requests of an exchange as rows of their own.
 function toggle(number, opens = !opened.has(number)) {
   if (!rows.get(number)?.tries) return;
   if (opens) opened.add(number); else opened.delete(number);
   update();
-}
-// Returns a bar from one share of the width to another; those outside of it are hidden.
-function bar(className, from, to) {
-  const element = el("div", className), left = Math.min(Math.max(from, 0), 0.996);
-  element.hidden = from > 1 || to < 0;
-  element.style.left = left * 100 + "%";
-  element.style.width = Math.max(Math.min(to, 1) - left, 0.002) * 100 + "%";
-  return element;
-}
-function fill(element, [row, index], position, height) {
-  const [status, method, url, type, bytes, elapsed, fall] = element.children;
-  const sent = index === undefined ? row : row.tries[index], isPart = sent !== row;
-  element.id = "row" + row.number + (isPart ? "-" + index : "");
-  element.dataset.number = row.number;
-  if (isPart) element.dataset.index = index; else delete element.dataset.index;
-  element.className = "row " + sent.class + (isPart ? " part" : "");
-  element.style.top = position * height + "px";
-  element.setAttribute("aria-selected", String(isSelected(row, index)));
-  element.setAttribute("aria-posinset", position + 1);
-  element.setAttribute("aria-setsize", lines.length);
-  status.textContent = statusText(isPart ? { ...sent, state: sent.duration === undefined ? "active" : "ended" } : row);
-  method.textContent = visible(sent.method || "");
-  url.replaceChildren(visible((row.parent ? "↳ " : "") + sent.path));
-  if (row.tries && !isPart) {
-    url.append(el("em", "more", (opened.has(row.number) ? "▾ " : "▸ ") + row.attempts + " requests"));
-  }
-  if (!isPart && row.source && !["network", "mock"].includes(row.source)) url.append(el("em", "cached", row.source));
-  if (row.composite && row.url) url.append(el("em", "", "download"));
-  if (row.secrets && !isPart) {
-    url.append(el("em", "secret", "secret"));
-    url.lastChild.title = visible("Secrets were sent: " + row.secrets.join(", "));
-  }
-  url.append(el("i", "", sent.host));
-  url.title = visible(sent.url || row.name);
-  type.textContent = visible(shortType(sent.type));
-  bytes.textContent = row.composite && !sent.size ? "" : size(sent.size);
-  elapsed.textContent = duration(
-    isPart && sent.duration === undefined ? time(row) - sent.start : isPart ? sent.duration : time(row));
-  // An exchange that has sent no request itself has a bar as well.
-  const spans = isPart ? [["attempt", sent.start, sent.duration ?? null]]
-    : row.spans.length ? row.spans : [["pause", 0, row.duration ?? null]];
-  fall.replaceChildren(...spans.map(([kind, start, length]) =>
-    bar(kind, share(row.start + start), share(length === null ? Date.now() : row.start + start + length))));
-  const label = [statusText(sent), sent.method, sent.path, sent.host, elapsed.textContent];
-  element.setAttribute("aria-label", visible((isPart ? "Request " + (index + 1) + ": " : "") + label.join(" ")));
 }
 // - isScroll: Whether only the scroll position has changed, so that rows which remain visible are
 //   not filled again.
@@ -160,7 +93,7 @@ function render(isScroll = false) {
   const height = rowHeight();
   if (!isScroll) drawScale();
   $("space").style.height = lines.length * height + "px";
-  $("head").style.paddingRight = 14 + list.offsetWidth - list.clientWidth + "px";
+  $("head").style.paddingRight = (isNarrow() ? 10 : 14) + list.offsetWidth - list.clientWidth + "px";
   const first = Math.max(0, Math.floor(list.scrollTop / height) - 4);
   const last = Math.min(lines.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + 4);
   const keepsRows = isScroll && pool.length >= last - first;
@@ -180,15 +113,28 @@ function render(isScroll = false) {
   if (active) list.setAttribute("aria-activedescendant", active.id);
   else list.removeAttribute("aria-activedescendant");
 }
-function update(keepEnd) {
-  const atEnd = keepEnd && list.scrollTop + list.clientHeight >= list.scrollHeight - 4;
+// - keepsEnd: Whether a list that is scrolled to its end shows the rows that are added.
+function update(keepsEnd) {
+  const atEnd = keepsEnd && list.scrollTop + list.clientHeight >= list.scrollHeight - 4;
+  const place = keepsEnd ? null : selectedPlace();
   filterRows();
   sortRows();
   makeLines();
   showSorting();
   makeAxis();
   render();
+  showUnlisted();
   if (atEnd && list.scrollHeight > list.clientHeight) { list.scrollTop = list.scrollHeight; render(); }
+  const index = place === null ? -1 : selectedLine();
+  if (index >= 0) { list.scrollTop = index * rowHeight() - place; render(true); }
+}
+// Returns the distance of the selected row from the upper edge of the list, where it remains; `null`
+// if it is not visible. A row that returns to the list is shown in the middle.
+function selectedPlace() {
+  const index = selectedLine(), height = rowHeight();
+  if (index < 0) return selected === null ? null : Math.max(0, (list.clientHeight - height) / 2);
+  const place = index * height - list.scrollTop;
+  return place > -height && place < list.clientHeight ? place : null;
 }
 // A row of a request is selected if its exchange is opened and that request was chosen.
 function isSelected(row, index) {
@@ -215,12 +161,15 @@ function reveal() {
   const end = (index + 1) * height - list.clientHeight;
   if (end > list.scrollTop) list.scrollTop = end;
 }
-$("sort").append(el("option", "", "In order"));
+$("sort").append(el("option", "", "Arrival"));
 $("sort").firstChild.value = "number";
 for (const head of document.querySelectorAll("#head [data-sort]")) {
   head.addEventListener("click", () => sortBy(head.dataset.sort));
   $("sort").append(...["", "-"].map(order => {
-    const option = el("option", "", head.textContent + (order ? " ↓" : " ↑"));
+    const first = orders[head.dataset.sort][order ? 1 : 0];
+    const name = head.textContent, isLetter = first.length === 1, letters = order ? " Z–A" : " A–Z";
+    const option = el("option", "", isLetter ? name + letters
+      : first[0].toUpperCase() + first.slice(1) + " " + name.toLowerCase());
     option.value = head.dataset.sort + order;
     return option;
   }));

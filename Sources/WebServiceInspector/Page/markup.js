@@ -23,10 +23,15 @@ function foldAll(pre, folds) {
     element.setAttribute("aria-expanded", String(!folds));
   }
 }
+// The place of a value that could not be decoded, as in "not of type String at .beers[0].name".
+const wrongPlace = error => / at ((?:\.[^\s.[\]]+|\[\d+\])+)$/m.exec(error ?? "")?.[1];
 // Formats JSON token by token, so that numbers and repeated keys remain as they were sent. The
 // text of the result is the same whether containers are folded or not.
-function* formatJSON(text, root, placeholder) {
+// - wrong: The path of a value to mark, such as ".beers[0].name".
+function* formatJSON(text, root, placeholder, wrong) {
   const tokens = /"(?:[^"\\]|\\[\s\S])*"?|[{}\[\],:]|[^\s"{}\[\],:]+/g, parents = [root];
+  const path = [];
+  const isWrong = () => wrong !== undefined && depth <= deepest && path.slice(0, depth).join("") === wrong;
   let depth = 0, plain = "", after = "", count = 0, before = null, token = tokens.exec(text)?.[0];
   const flush = () => {
     if (plain) parents.at(-1).append(document.createTextNode(plain));
@@ -52,12 +57,13 @@ function* formatJSON(text, root, placeholder) {
   while (token !== undefined) {
     const end = tokens.lastIndex, next = tokens.exec(text)?.[0];
     const isEmpty = next === "}" || next === "]";
+    if (before === "[") path[depth - 1] = "[0]";
     switch (token) {
     case "{": case "[":
       write("");
       if (!isEmpty && depth < deepest) {
         flush();
-        const container = el("span", "container"), fold = foldButton();
+        const container = el("span", isWrong() ? "container wrong" : "container"), fold = foldButton();
         parents.at(-1).append(fold, container);
         if (root.folds && depth) {
           container.classList.add("folded");
@@ -93,13 +99,18 @@ function* formatJSON(text, root, placeholder) {
       if (depth === 0) after = "\n";
       break;
     }
-    case ",": write(token); beginElement(); break;
+    case ",":
+      if (path[depth - 1]?.startsWith("[")) path[depth - 1] = "[" + (parseInt(path[depth - 1].slice(1)) + 1) + "]";
+      write(token);
+      beginElement();
+      break;
     case ":": write(": "); break;
     default: {
       write("");
       flush();
       const kind = !token.startsWith("\"") ? "number" : next === ":" ? "key" : "string";
-      const value = el("span", kind);
+      if (kind === "key" && depth) path[depth - 1] = "." + token.slice(1, -1).slice(0, 200);
+      const value = el("span", kind !== "key" && isWrong() ? kind + " wrong" : kind);
       value.append(withMarks(token, placeholder));
       parents.at(-1).append(value);
       if (depth === 0) after = "\n";
@@ -182,7 +193,7 @@ function* formatText(text, root, placeholder) {
 // that belong below the element.
 function inPieces(element, steps, mostSteps) {
   const note = el("p", "note"), more = button("", "more", () => { most += mostSteps; run(); });
-  let done = 0, most = mostSteps, share = "";
+  let done = 0, most = mostSteps, share = "", part = 0;
   function run() {
     const end = performance.now() + (done ? 40 : 15);
     more.hidden = true;
@@ -190,8 +201,10 @@ function inPieces(element, steps, mostSteps) {
       const { value, done: isOver } = steps.next();
       if (isOver) { note.remove(); if (element.isConnected) markFound(); return; }
       done += 1;
-      share = Math.round(value * 100) + " %";
-    } while (performance.now() < end && done < most);
+      part = value;
+      share = Math.round(part * 100) + " %";
+      // After the last part, only the end follows.
+    } while (part >= 1 || performance.now() < end && done < most);
     const pauses = done >= most;
     note.textContent = pauses ? "" : "Formatting… " + share;
     more.textContent = "Show more (" + share + " are shown)";

@@ -49,6 +49,7 @@ function markFound() {
 }
 $("bodies").addEventListener("click", () => {
   $("bodies").setAttribute("aria-pressed", String(!searchesBodies()));
+  showPlaceholder();
   bodyMatches = null;
   update();
   findInBodies(0);
@@ -59,3 +60,11 @@ $("filter").addEventListener("input", () => {
   update();
   findInBodies();
 });
+// The placeholder of the filter has as many examples as there is space for.
+function showPlaceholder() {
+  const searches = searchesBodies(), text = isNarrow() ? "such as status:503" : searches
+    ? "Filter, also in the text of bodies" : "Filter, such as source:cache, status:503, duration:>1s";
+  $("filter").placeholder = isNarrow() && searches ? "also in bodies" : text;
+}
+matchMedia("(max-width: 760px)").addEventListener("change", showPlaceholder);
+showPlaceholder();

@@ -1,7 +1,7 @@
 // The waterfall. Its axis is the time, in which each stretch where nothing starts or ends is shortened
 // to a length that depends on the usual duration, so that neither a pause nor an open request
 // flattens the other exchanges.
-let axis = { times: [0, 1], places: [0, 1] };
+let axis = { times: [0, 1], places: [0, 1], breaks: [] };
 // The interval of all exchanges, and the zoomed one or `null`, in milliseconds since 1970.
 let range = [0, 1], zoom = null;
 function makeAxis() {
@@ -10,10 +10,11 @@ function makeAxis() {
   const ends = Float64Array.from(shown, row => row.end ?? row.start).sort();
   const lengths = Float64Array.from(shown.filter(row => row.duration !== undefined), row => row.duration).sort();
   const longestPause = Math.max(lengths[Math.floor(lengths.length * 0.9)] || 0, 20), longestWork = longestPause * 8;
-  const times = [starts[0] ?? 0], places = [0];
+  const times = [starts[0] ?? 0], places = [0], breaks = [];
   const add = (time, longest) => {
     const length = time - times.at(-1);
     if (length <= 0) return;
+    if (length > longest * 1.001) breaks.push([places.at(-1), longest, length - longest, longest === longestPause]);
     times.push(time);
     places.push(places.at(-1) + Math.min(length, longest));
   };
@@ -24,7 +25,7 @@ function makeAxis() {
   }
   if (shown.some(row => row.end === undefined)) add(Date.now(), longestWork);
   if (times.length === 1) add(times[0] + 1, 1);
-  axis = { times, places };
+  axis = { times, places, breaks };
   range = [times[0], times.at(-1)];
   drawOverview();
 }
@@ -61,19 +62,45 @@ function ticks(width, interval = zoom || range) {
     const time = timeOf(index / count, interval) - range[0];
     const step = niceStep((timeOf((index + 0.1) / count, interval) - range[0] - time) * 10);  // of this stretch
     const tick = Math.ceil(time / step - 1e-6) * step, at = share(tick + range[0], interval);
-    if (at * width <= width - 40 && (!found.length || (at - found.at(-1).at) * width > 60)) found.push({ tick, at });
+    const label = tickLabel(tick, step), length = label.length * 6.5 + 12, last = found.at(-1);
+    if (at * width > width - length || last && (at - last.at) * width < Math.max(last.length, 60)) continue;
+    found.push({ at, label, length });
   }
   return found;
 }
+const mostMarksOfTime = 40;
+// Returns where time is shortened: [share of the width, description], those that are wide enough.
+function marksOf(interval, width) {
+  const [start, end] = interval.map(placeOf), length = Math.max(end - start, 0.001), marks = [];
+  for (const [place, shown, hidden, isIdle] of axis.breaks) {
+    const at = (place + shown / 2 - start) / length;
+    if (at < 0 || at > 1 || shown / length * width < 2) continue;
+    marks.push([at, duration(hidden) + (isIdle ? " without any exchange" : " in which nothing starts or ends")
+      + " are left out here"]);
+    if (marks.length === mostMarksOfTime) break;
+  }
+  return marks;
+}
+function breakNodes(interval, width) {
+  return marksOf(interval, width).map(([at, text]) => {
+    const mark = el("span", "break");
+    mark.style.left = at * 100 + "%";
+    mark.title = text;
+    return mark;
+  });
+}
 function drawScale() {
-  const scale = $("scale"), all = ticks(scale.clientWidth);
-  scale.replaceChildren(...all.map(({ tick, at }) => {
-    const label = el("span", "", tick ? duration(tick) : "0");
-    label.style.left = at * 100 + "%";
-    return label;
-  }));
+  const scale = $("scale"), width = scale.clientWidth, all = ticks(width), hatch = "repeating-linear-gradient"
+    + "(135deg, var(--card) 0 2px, var(--dim) 2px 3px)";
+  scale.replaceChildren(...all.map(({ at, label }) => {
+    const element = el("span", "", label);
+    element.style.left = at * 100 + "%";
+    return element;
+  }), ...breakNodes(zoom || range, width));
   list.style.setProperty("--ticks", all.map(({ at }) => `linear-gradient(90deg, transparent ${at * 100}%,
     var(--line) ${at * 100}% calc(${at * 100}% + 1px), transparent calc(${at * 100}% + 1px))`).join(",") || "none");
+  list.style.setProperty("--breaks", marksOf(zoom || range, width).map(([at]) =>
+    `${hatch} ${at * 100}% 0 / 6px 100% no-repeat`).join(",") || "none");
 }
 // The overview: all exchanges, one line each, and the zoomed interval.
 const lanes = 8;
@@ -83,23 +110,25 @@ function drawOverview() {
   [strip.width, strip.height] = [width * scale, height * scale];
   const context = strip.getContext("2d"), style = getComputedStyle(document.documentElement);
   const color = name => style.getPropertyValue("--" + name);
-  const colors = {
-    client: color("client"), server: color("bad"), failed: color("bad"), cancelled: color("idle"),
+  const tones = {
+    ok: color("ok"), moved: color("move"), client: color("client"), server: color("bad"), failed: color("bad"),
+    cancelled: color("idle"), pending: color("accent"),
   };
-  const normal = color("accent"), font = getComputedStyle(strip).fontFamily;
+  const font = getComputedStyle(strip).fontFamily;
   context.scale(scale, scale);
   shown.forEach((row, index) => {
     const from = share(row.start, range) * width, to = share(row.end ?? Date.now(), range) * width;
-    context.fillStyle = colors[row.class] ?? normal;
+    context.fillStyle = tones[row.class];
     context.fillRect(from, 15 + index % lanes * 3, Math.max(to - from, 1.5), 2);
   });
   context.font = "10px " + font;
-  for (const { tick, at } of ticks(width, range)) {
+  for (const { label, at } of ticks(width, range)) {
     context.fillStyle = color("line-strong");
     context.fillRect(at * width, 0, 1, height);
     context.fillStyle = color("dim");
-    context.fillText(tick ? duration(tick) : "0", at * width + 4, 10);
+    context.fillText(label, at * width + 4, 10);
   }
+  $("breaks").replaceChildren(...breakNodes(range, width));
   showZoom();
 }
 function showZoom() {
@@ -179,4 +208,12 @@ $("zoomin").addEventListener("click", () => zoomBy(0.5));
 $("zoomout").addEventListener("click", () => zoomBy(2));
 $("zoomed").addEventListener("click", () => setZoom(null));
 new ResizeObserver(drawOverview).observe($("overview"));
+// Another screen can have another number of pixels.
+function watchPixels() {
+  matchMedia(`(resolution: ${devicePixelRatio}dppx)`).addEventListener("change", () => {
+    drawOverview();
+    watchPixels();
+  }, { once: true });
+}
+watchPixels();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawOverview);

@@ -1,27 +1,28 @@
 import Foundation
 import WebServiceCore
 
-/// The changes of a store as server-sent events (WHATWG HTML, section 9.2).
+/// The changes to a store as server-sent events (WHATWG HTML, section 9.2).
 ///
 /// An event without a name contains the rows of all exchanges that have changed since the previous
-/// one. Events with the name `details` follow it in batches, one for each changed exchange: its
-/// number on the first line, and its details on the second. The page retains them, so that they can
-/// be read after the end of the program. The event `end` is the last one; the page then closes the
-/// connection. A slow reader receives fewer events, and no events are buffered for it.
+/// such event. It is followed by batches of events with the name `details`, one for each changed
+/// exchange. The first line of such an event contains the number of the exchange, and the second
+/// line contains its details. The page retains the details, so they can be read after the program
+/// has ended. The last event is named `end`, and the page then closes the connection. A slow reader
+/// receives fewer events, and no events are buffered for it.
 struct ChangeFeed: AsyncSequence, Sendable {
     typealias Element = Data
 
     let store: ExchangeStore
     let position: Position
 
-    /// The versions of the store up to which rows and details were delivered.
+    /// The versions of the store up to which rows and details have been delivered.
     struct Position: Sendable, Equatable, CustomStringConvertible {
         var rows = 0
         var details = 0
 
         init() {}
 
-        /// - Parameter text: The description of a position. Another text is the start.
+        /// - Parameter text: The description of a position. Any other text means the start.
         init(_ text: String?) {
             let parts = (text ?? "").split(separator: ".").map { Int($0) ?? 0 }
             if parts.count == 2 { (rows, details) = (parts[0], parts[1]) }
@@ -34,10 +35,11 @@ struct ChangeFeed: AsyncSequence, Sendable {
         let store: ExchangeStore
         var position: Position
         var isFirst = true
-        /// Whether the last events were rows. Details follow them, so that neither delays the other.
+        /// Whether the last events were rows. Details follow rows, so that neither delays the
+        /// other.
         var followsRows = false
         var hasEnded = false
-        /// Registered until the iterator is deallocated.
+        /// The registration of the feed, which lasts until the iterator is deallocated.
         let reader: ExchangeStore.Reader
 
         mutating func next() async throws -> Data? {
@@ -64,7 +66,7 @@ struct ChangeFeed: AsyncSequence, Sendable {
             return nil
         }
 
-        // JSON contains no line breaks outside of strings, and escapes those in strings.
+        // JSON contains no line breaks outside strings, and those in strings are escaped.
         private func rows(_ changes: ExchangeStore.Changes) -> Data {
             let json = PageJSON.data(ExchangeChanges(changes, store.redaction)) ?? Data()
             return Data("id: \(position)\ndata: ".utf8) + json + Data("\n\n".utf8)

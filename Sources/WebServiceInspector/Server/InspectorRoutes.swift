@@ -3,13 +3,13 @@ import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceServer
 
-/// The responses of the inspector to the requests of a browser.
+/// The inspector's responses to the requests of a browser.
 struct InspectorRoutes: Sendable {
     let port: Int
     let token: SecretToken
     let store: ExchangeStore
 
-    /// Returns the page, its data, or a refusal without content.
+    /// Returns the page, its data, or a refusal with its reason.
     func response(to request: LocalServer.Request) -> LocalServer.Response {
         guard isFromPage(request) else {
             return refusal(403, "this host or origin is not allowed to read the inspector; open the inspector's URL")
@@ -30,11 +30,11 @@ struct InspectorRoutes: Sendable {
         }
     }
 
-    /// Returns whether a request is sent by the page itself, or opens the page.
+    /// Returns whether a request was sent by the page itself, or opens the page.
     ///
-    /// If the host name of another site resolves to 127.0.0.1 (DNS rebinding), its page sends that
-    /// name in `Host` (RFC 9110, section 7.2). Browsers send `Origin` and `Sec-Fetch-Site`, which
-    /// pages cannot change (Fetch Metadata Request Headers).
+    /// If the host name of another site resolves to 127.0.0.1 (DNS rebinding), that site's page
+    /// sends the name in `Host` (RFC 9110, section 7.2). Browsers send `Origin` and
+    /// `Sec-Fetch-Site`, which pages cannot change (Fetch Metadata Request Headers).
     private func isFromPage(_ request: LocalServer.Request) -> Bool {
         let hosts = request.headers.filter { $0.name.equalsIgnoringASCIICase("Host") }.map(\.value)
         guard hosts.count == 1, let host = hosts.first, ["127.0.0.1:\(port)", "localhost:\(port)"].contains(host) else {
@@ -45,7 +45,7 @@ struct InspectorRoutes: Sendable {
         switch request.headers["Sec-Fetch-Site"] {
         case nil, "none", "same-origin": return true
         // A link on another page, such as a terminal in the browser, may open this page.
-        // Cross-Origin-Opener-Policy prevents the other page from reading it.
+        // `Cross-Origin-Opener-Policy` prevents the other page from reading it.
         default:
             return request.headers["Sec-Fetch-Mode"] == "navigate" && request.headers["Sec-Fetch-Dest"] == "document"
         }
@@ -85,7 +85,8 @@ struct InspectorRoutes: Sendable {
         return json(BodySearch(text, in: store.exchanges(), store.redaction))
     }
 
-    /// Returns the number in the path `exchanges/NUMBER/send`; `nil` for another path or token.
+    /// Returns the number in the path `exchanges/NUMBER/send`, or `nil` for any other path or
+    /// token.
     private func numberToSend(_ request: LocalServer.Request) -> Int? {
         let parts = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         guard parts.count == 4, let given = parts.first, token.isEqual(to: given) else { return nil }
@@ -94,7 +95,8 @@ struct InspectorRoutes: Sendable {
         return path.dropFirst().first.flatMap { Int($0) }
     }
 
-    /// Sends a request that was changed on the page. The page must prove its origin.
+    /// Sends a request that was changed on the page. The request must prove that it comes from the
+    /// page.
     private func send(_ number: Int, _ request: LocalServer.Request) -> LocalServer.Response {
         guard request.headers["Origin"] != nil, request.headers[.contentType] == ContentType.json else {
             return refusal(403, "requests can be sent only from the page of the inspector; open the inspector's URL")

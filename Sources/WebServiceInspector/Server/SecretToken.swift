@@ -1,6 +1,6 @@
 import WebServiceCore
 
-/// 32 random bytes in hexadecimal, as a part of a URL.
+/// 32 random bytes in hexadecimal form, for use in a URL.
 struct SecretToken: Sendable {
     let text: String
 
@@ -8,13 +8,13 @@ struct SecretToken: Sendable {
         text = Self.random(words: 4)
     }
 
-    /// Returns random words of 64 bits in hexadecimal.
+    /// Returns random 64-bit words in hexadecimal form.
     static func random(words: Int) -> String {
         var generator = SystemRandomNumberGenerator()
         return (0..<words).map { _ in generator.next().hexadecimal }.joined()
     }
 
-    /// Returns whether a string is the token, in a time that depends only on the length of the
+    /// Returns whether a string is the token. The duration depends only on the length of the
     /// string.
     func isEqual(to other: some StringProtocol) -> Bool {
         let (own, other) = (text.utf8, other.utf8)

@@ -1,8 +1,8 @@
 import Foundation
 import WebServiceCore
 
-/// Delivers the last changes to the pages when the process exits, also if the program ends directly
-/// after its last exchange.
+/// A handler that delivers the last changes to the pages when the process exits, even if the
+/// program ends immediately after its last exchange.
 enum AtExit {
     private struct Weak: Sendable {
         weak var store: ExchangeStore?

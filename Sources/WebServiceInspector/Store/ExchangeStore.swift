@@ -2,19 +2,19 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// Records the last exchanges of services, within limits, and notifies the pages of changes.
+/// A recorder of the last exchanges of services, within limits. It notifies the pages of changes.
 final class ExchangeStore: Observer {
     fileprivate enum Phase {
         case recording
-        /// The feeds deliver the last changes.
+        /// The feeds are delivering the last changes.
         case ending
         case closed
     }
 
     fileprivate struct State {
-        /// The exchanges, by their numbers.
+        /// The exchanges by number.
         var exchanges: [Int: RecordedExchange] = [:]
-        /// The numbers, by the identifiers of the exchanges.
+        /// The numbers by exchange identifier.
         var numbers: [UInt64: Int] = [:]
         var identifiers: [Int: UInt64] = [:]
         /// The number of the oldest exchange.
@@ -22,10 +22,10 @@ final class ExchangeStore: Observer {
         /// The number of the next exchange.
         var next = 1
         var size = 0
-        /// Counts the changes.
+        /// The number of changes so far.
         var version = 0
         var phase = Phase.recording
-        /// The number of feeds whose pages are open.
+        /// The number of feeds with open pages.
         var readers = 0
         var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
         var lastWaiter = 0
@@ -36,27 +36,27 @@ final class ExchangeStore: Observer {
         let version: Int
         /// The number of the oldest exchange. Exchanges with lower numbers were removed.
         let oldest: Int
-        /// The exchanges whose rows have changed, the oldest first.
+        /// The exchanges whose rows have changed, with the oldest first.
         var exchanges: [RecordedExchange]
         /// The next exchanges whose details have changed, and the position after them.
         var details: [RecordedExchange]
         var detailsEnd: Int
-        /// A Boolean value that indicates whether the store is closed, so no changes follow.
+        /// Whether the store is closed. If so, there will be no further changes.
         let isLast: Bool
     }
 
     let redaction: Redaction
-    /// A Boolean value that indicates whether the page shows bodies that cannot be redacted.
+    /// Whether the page shows bodies that cannot be redacted.
     let showsBinaryBodies: Bool
-    /// Sends a request with the observed service; `nil` without one.
+    /// Sends a request with the observed service; `nil` if there is no such service.
     let send: (@Sendable (Request) -> Void)?
     private let maximumExchanges: Int
     private let bodyLimit: Int
     private let memoryLimit: Int
     private let state = Mutex(State())
     private let allDelivered = DispatchSemaphore(value: 0)
-    /// The approximate number of bytes of exchanges whose details are delivered together, and the
-    /// maximum number of versions between them.
+    /// The approximate number of bytes of exchanges whose details are delivered in one batch, and
+    /// the maximum difference of the first and last version in a batch.
     private static let (batchSize, batchCount) = (64 << 10, 200)
 
     init(
@@ -79,7 +79,7 @@ final class ExchangeStore: Observer {
 
     /// Records an event of an exchange.
     ///
-    /// - Parameter service: The name of the service; `nil` for none.
+    /// - Parameter service: The name of the service; `nil` if it has none.
     func observe(_ event: ExchangeEvent, of service: String?) {
         guard !isClosed else { return }
         let change = change(event)
@@ -88,11 +88,13 @@ final class ExchangeStore: Observer {
                 return ([] as [CheckedContinuation<Void, Never>], [] as [RecordedExchange])
             }
             state.version += 1
-            let known = state.exchanges.removeValue(forKey: number)  // not copied by the changes
+            let known = state.exchanges.removeValue(forKey: number)  // prevents a copy when it is changed
             state.size -= known?.size ?? 0
             let parent = event.exchange.parent.flatMap { state.numbers[$0] }
             var exchange = known ?? RecordedExchange(event.exchange, number: number, parent: parent, service: service)
             if let change { exchange.apply(change, at: event.time, limit: bodyLimit) }
+            if let id = event.related { exchange.related[id] = state.numbers[id] }
+            if known == nil, let parent, let request = exchange.request { state.show(request, in: parent) }
             exchange.version = state.version
             if exchange.changesDetails(change, at: event.time) { exchange.detailsVersion = state.version }
             state.size += exchange.size
@@ -163,7 +165,7 @@ final class ExchangeStore: Observer {
     /// Ends the recording, waits until the pages have received the last changes, and releases all
     /// exchanges.
     ///
-    /// - Parameter timeout: The maximum duration of the wait, for pages that do not read.
+    /// - Parameter timeout: The maximum duration of the wait, in case a page does not read.
     func close(timeout: DispatchTimeInterval = .seconds(1)) {
         let (waiters, waits) = state.withLock { state in
             guard state.phase == .recording else { return ([] as [CheckedContinuation<Void, Never>], false) }
@@ -182,8 +184,8 @@ final class ExchangeStore: Observer {
         withExtendedLifetime(old) {}  // deallocated outside the lock
     }
 
-    /// The registration of a feed, until its deallocation. A page closes its feed when it has
-    /// received the last changes.
+    /// The registration of a feed, which lasts until this object is deallocated. A page closes its
+    /// feed when it has received the last changes.
     final class Reader: Sendable {
         private let store: ExchangeStore
 
@@ -203,10 +205,10 @@ final class ExchangeStore: Observer {
 
     // MARK: Reading
 
-    /// A Boolean value that indicates whether a page waits for changes.
+    /// Whether a page is waiting for changes.
     var hasWaiters: Bool { state.withLock { !$0.waiters.isEmpty } }
 
-    /// Returns all exchanges, the oldest first.
+    /// Returns all exchanges, with the oldest first.
     func exchanges() -> [RecordedExchange] {
         state.withLock { Array($0.exchanges.values) }.sorted { $0.number < $1.number }
     }
@@ -221,9 +223,9 @@ final class ExchangeStore: Observer {
             isLast ? exchange.version : exchange.detailsVersion
         }
         var changes = state.withLock { state in
-            // The page of an earlier run can specify a version that does not exist yet.
+            // A page of an earlier run may specify a version that does not exist yet.
             let position = max(position.rows, position.details) > state.version ? ChangeFeed.Position() : position
-            // At the end, also the bytes that were received last are delivered.
+            // At the end, the bytes that were received last are also delivered.
             let isLast = state.phase != .recording
             let next = state.exchanges.values.lazy.map { details($0, isLast) }.filter { $0 > position.details }.min()
             let end = (next ?? 0) + Self.batchCount
@@ -248,12 +250,13 @@ final class ExchangeStore: Observer {
         return changes
     }
 
-    /// Waits until the store has a newer version or begins to close, or the Swift task is cancelled.
+    /// Waits until the store has a newer version or begins to close, or until the Swift task is
+    /// cancelled.
     func waitForChange(after version: Int) async {
         await wait { $0.phase == .recording && $0.version == version }
     }
 
-    /// Waits until the store is closed, or the Swift task is cancelled.
+    /// Waits until the store is closed, or until the Swift task is cancelled.
     func waitForEnd() async {
         await wait { $0.phase != .closed }
     }
@@ -266,8 +269,8 @@ final class ExchangeStore: Observer {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let waits = state.withLock { state in
-                    // The cancellation handler cannot run between this check and its effect: it
-                    // waits for the lock.
+                    // The cancellation handler waits for the lock, so it cannot run between this
+                    // check and its effect.
                     guard condition(state), !Task.isCancelled else { return false }
                     state.waiters[number] = continuation
                     return true
@@ -281,7 +284,8 @@ final class ExchangeStore: Observer {
 }
 
 extension ExchangeStore.State {
-    /// Returns the number of an event's exchange; `nil` if the exchange was removed.
+    /// Returns the number of an event's exchange, or `nil` if the exchange was removed or not
+    /// recorded from its start.
     fileprivate mutating func number(of event: ExchangeEvent) -> Int? {
         let identifier = event.exchange.id
         if let number = numbers[identifier] { return number }
@@ -291,13 +295,26 @@ extension ExchangeStore.State {
         return next
     }
 
+    /// Shows the first request that is sent for an exchange that has no request of its own.
+    fileprivate mutating func show(_ request: (method: String, url: String), in number: Int) {
+        guard exchanges[number]?.request == nil else { return }
+        exchanges[number]?.request = request
+        exchanges[number]?.version = version
+        exchanges[number]?.detailsVersion = version
+    }
+
     fileprivate mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
         defer { waiters = [:] }
         return Array(waiters.values)
     }
 }
 
-/// Records the exchanges of a service under its name.
+extension ExchangeEvent {
+    /// The identifier of the exchange that a recorded event refers to.
+    fileprivate var related: UInt64? { if case .recorded(let event) = kind { event.related } else { nil } }
+}
+
+/// An observer that records exchanges under the name of their service.
 struct NamedObserver: Observer {
     let name: String
     let store: ExchangeStore

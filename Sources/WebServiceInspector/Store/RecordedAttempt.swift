@@ -2,10 +2,10 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// One request that was sent, and its response or error.
+/// A request that was sent, and its response or error.
 struct RecordedAttempt: Sendable {
     let number: Int
-    /// The start and the end, counted from the start of the exchange.
+    /// The start and the end, relative to the start of the exchange.
     let start: Duration
     var end: Duration?
     let method: Request.Method
@@ -19,6 +19,7 @@ struct RecordedAttempt: Sendable {
     var response: RecordedResponse?
     var failure: RecordedFailure?
     var metrics: TransportMetrics?
+    private let sentSecrets = SentSecrets()
 
     init(_ number: Int, _ request: EncodedRequest, start: Duration, bodyLimit: Int) {
         self.number = number
@@ -32,18 +33,20 @@ struct RecordedAttempt: Sendable {
         streamLength = isInMemory ? nil : request.stream.map { $0.length } ?? Int64(request.bodyCount)
     }
 
-    /// The header fields of the request, including `Content-Type`, without those that the session
-    /// adds.
+    /// The header fields of the request, including `Content-Type`, but without those that the
+    /// session adds.
     var requestHeaders: Headers {
         var headers = headers
         if let contentType { headers[.contentType] = contentType }
         return headers
     }
 
-    /// Returns the names of the header fields that contain secrets, and `URL` if the URL does.
+    /// Returns the places of the secrets that were sent, such as `Authorization`, `URL` and
+    /// `password in the body`.
     func secrets(_ redaction: Redaction) -> [String] {
-        let names = requestHeaders.filter { redaction.value(ofHeader: $0.name, $0.value) != $0.value }.map(\.name)
-        return names + (redaction.containsPlaceholder(redaction.url(url)) ? ["URL"] : [])
+        // The session can add fields, such as cookies.
+        let added = metrics.map { SentSecrets.fields($0.requestHeaders, redaction) } ?? []
+        return sentSecrets.names(in: self, redaction) + added
     }
 
     /// The approximate number of retained bytes.
@@ -52,7 +55,7 @@ struct RecordedAttempt: Sendable {
             + (metrics.map { RecordedResponse.size(of: $0.requestHeaders) } ?? 0)
     }
 
-    /// The request, with a placeholder for a body that is not retained completely.
+    /// The request. If its body is not retained completely, a placeholder replaces the body.
     var request: Request {
         var request = Request(method, url: url)
         request.headers = headers
@@ -71,14 +74,15 @@ struct RecordedAttempt: Sendable {
 struct RecordedResponse: Sendable {
     let head: ResponseHead
     private(set) var body: RecordedBody
-    /// A Boolean value that indicates whether the body is streamed, or not received yet.
+    /// Whether the body is streamed or has not been received yet.
     var isStreamed: Bool
     let source: Response.Source?
     /// The arrivals of the bytes of an event stream.
     private(set) var arrivals: [Arrival] = []
     private var emptyLines = EmptyLineCount()
 
-    /// The number of empty lines, which end events, up to a time from the start of the exchange.
+    /// The number of empty lines (which end events) that were received up to a time. The time is
+    /// relative to the start of the exchange.
     struct Arrival: Sendable {
         let emptyLines: Int
         let time: Duration
@@ -97,7 +101,7 @@ struct RecordedResponse: Sendable {
         self.source = source
     }
 
-    /// Adds bytes that were received at a time from the start of the exchange.
+    /// Adds bytes. The time of their arrival is relative to the start of the exchange.
     mutating func add(_ part: RecordedBody, at time: Duration, limit: Int) {
         body.add(part, limit: limit)
         let isEventStream = MediaType.essence(head.headers[.contentType] ?? "") == "text/event-stream"
@@ -117,7 +121,7 @@ struct RecordedResponse: Sendable {
     }
 }
 
-/// Counts the empty lines of text that arrives in parts. A line ends with CR, LF or both.
+/// A counter of the empty lines in text that arrives in parts. A line ends with CR, LF or both.
 struct EmptyLineCount: Sendable {
     private(set) var count = 0
     private var isLineEmpty = true
@@ -146,7 +150,7 @@ struct RecordedBody: Sendable {
 
     init(_ body: Data, limit: Int) {
         size = body.count
-        // A prefix would retain the whole body.
+        // A prefix of the body would retain the whole body, so it is copied.
         data = body.count <= limit ? body : Data(Array(body.prefix(limit)))
     }
 

@@ -5,11 +5,11 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// The failure of an exchange or of one of its parts.
+/// The failure of an exchange or of a part of it.
 enum RecordedFailure: Sendable {
     case cancelled
-    /// The description, and the descriptions of the underlying errors, the direct cause first. They
-    /// may contain values of the request.
+    /// An error. The associated values are its description and the descriptions of the underlying
+    /// errors, with the direct cause first. They may contain values of the request.
     case error(String, causes: [String])
 
     /// The maximum number of underlying errors to retain.
@@ -23,8 +23,8 @@ enum RecordedFailure: Sendable {
         }
     }
 
-    /// Creates the failure of a body or connection that an error has ended; `nil` for the Close
-    /// frame of a WebSocket whose code indicates no error.
+    /// Creates the failure of a body or connection that an error has ended. Returns `nil` for the
+    /// Close frame of a WebSocket if its code does not indicate an error.
     init?(endedBy error: any Error) {
         guard let closure = error as? WebSocketClosure else {
             self.init(error)
@@ -34,13 +34,13 @@ enum RecordedFailure: Sendable {
         self = .error("webSocketClosed: the server closed the connection\(closure.explanation)", causes: [])
     }
 
-    /// The description; `nil` for a cancellation.
+    /// The description of the error; `nil` if the failure is a cancellation.
     var text: String? { if case .error(let text, _) = self { text } else { nil } }
 
-    /// The descriptions of the underlying errors, the direct cause first.
+    /// The descriptions of the underlying errors, with the direct cause first.
     var causes: [String] { if case .error(_, let causes) = self { causes } else { [] } }
 
-    /// A Boolean value that indicates whether the work was cancelled.
+    /// Whether the failure is a cancellation.
     var isCancellation: Bool { if case .cancelled = self { true } else { false } }
 
     private static func causes(of error: any Error) -> [String] {

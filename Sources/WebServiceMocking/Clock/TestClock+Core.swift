@@ -1,12 +1,12 @@
 public import WebServiceCore
 
 extension PassiveTask {
-    /// Creates a task for whose handlers a test clock waits.
+    /// Creates a task whose handlers a test clock waits for.
     ///
     /// - Parameters:
     ///   - clock: The clock.
-    ///   - onCancel: Called once, on the cancelling thread, if the task is cancelled before it is
-    ///     complete. Defaults to `nil`.
+    ///   - onCancel: A closure that is called once, on the cancelling thread, if the task is
+    ///     cancelled before it is complete. Defaults to `nil`.
     public convenience init(clock: TestClock, onCancel: (@Sendable () -> Void)? = nil) {
         self.init(timekeeper: clock, onCancel: onCancel)
     }

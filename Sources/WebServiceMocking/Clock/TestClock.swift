@@ -15,13 +15,13 @@ package import WebServiceCore
 /// cookies. A ``MockSession`` uses it for delays and timeouts. The timeouts of sessions that use a
 /// network are measured by the system clock.
 ///
-/// The type conforms to `Clock` of the standard library, for custom code that waits.
+/// The type conforms to the standard library's `Clock`, so custom code can wait for it as well.
 ///
 /// Each clock advances independently of all others. All members may be called from any thread.
 public final class TestClock: Clock {
     /// An instant of a ``TestClock``.
     public struct Instant: InstantProtocol {
-        /// The duration by which the clock had advanced.
+        /// The duration by which the clock has advanced at this instant.
         public let elapsed: Duration
 
         /// Returns the instant after a duration.
@@ -37,16 +37,17 @@ public final class TestClock: Clock {
     private struct State {
         var elapsed = Duration.zero
         var random: UInt64
+        var scheduledCount = 0
     }
 
     /// The maximum number of times that alarms fire at one instant.
     private static let maximumRounds = 10_000
-    /// The maximum duration of the work at one instant, by the system clock.
+    /// The maximum duration of the work at one instant, measured by the system clock.
     private static let patience = Duration.seconds(30)
     private static let start: UInt64 = 1_000_000_000
 
     private let alarms = AlarmTimer()
-    private let progress = WorkCount()
+    private let progress: WorkCount
     private let startDate: Date
     private let state: Mutex<State>
 
@@ -54,10 +55,18 @@ public final class TestClock: Clock {
     ///
     /// - Parameters:
     ///   - date: The initial date. Defaults to January 1, 2026, 00:00 UTC.
-    ///   - seed: Determines the random numbers of services with this clock, for the jitter of
+    ///   - seed: The seed of the random numbers that services with this clock use for the jitter of
     ///     retries and reconnections. Clocks with equal seeds return equal sequences of numbers.
     ///     Defaults to 0.
-    public init(date: Date = Date(timeIntervalSince1970: 1_767_225_600), seed: UInt64 = 0) {
+    public convenience init(date: Date = Date(timeIntervalSince1970: 1_767_225_600), seed: UInt64 = 0) {
+        self.init(date: date, seed: seed, work: WorkCount())
+    }
+
+    /// - Parameter work: The work in progress that the clock waits for.
+    package init(
+        date: Date = Date(timeIntervalSince1970: 1_767_225_600), seed: UInt64 = 0, work: WorkCount
+    ) {
+        progress = work
         startDate = date
         state = Mutex(State(random: seed))
     }
@@ -71,7 +80,7 @@ public final class TestClock: Clock {
     /// The current instant.
     public var now: Instant { Instant(elapsed: elapsed) }
 
-    /// One nanosecond.
+    /// The smallest difference between two instants, which is one nanosecond.
     public var minimumResolution: Duration { .nanoseconds(1) }
 
     /// An executor whose Swift tasks ``advance(by:)`` waits for.
@@ -88,27 +97,27 @@ public final class TestClock: Clock {
     /// The clock stops at each instant at which something is due, such as the end of a retry pause,
     /// and proceeds when no work is in progress, so that newly scheduled work runs at its own
     /// instant. When this method returns, all work that services and sessions with this clock have
-    /// started is complete, or waits:
-    /// - for the clock;
-    /// - for bytes of a network connection, or for a storage or session that is not part of this
-    ///   package;
-    /// - for custom code that waits in turn, such as an interceptor that awaits a value.
+    /// started is complete, or waits for one of the following:
+    /// - the clock;
+    /// - bytes of a network connection, or a storage or session that is not part of this package;
+    /// - custom code that waits in turn, such as an interceptor that awaits a value.
     ///
     /// Handlers, observers, interceptors, stubs and storages count as a part of the task that calls
     /// them, even while they block a thread. Except for handlers on the main actor, they do not
     /// count while the main actor, or another actor with a custom executor, runs them
     /// asynchronously.
     ///
-    /// Other Swift tasks do not count, unless they run on the clock's ``executor``: a `Task` or
-    /// `async let` without it may not even have started when this method returns. A session without
-    /// this clock does not count either. Await the result of such work after the call.
+    /// Other Swift tasks do not count, unless they run on the clock's ``executor``. A `Task` or
+    /// `async let` that does not use it may not even have started when this method returns. A
+    /// session without this clock does not count either. Await the result of such work after the
+    /// call.
     ///
     /// Call this method from one Swift task at a time.
     ///
     /// - Parameter duration: The duration. A negative duration counts as zero.
-    /// - Returns: `false` if the clock has stopped before the end: because the Swift task was
-    ///   cancelled, the work at one instant has not ended within 30 seconds of real time, or work
-    ///   has been scheduled 10,000 times at one instant.
+    /// - Returns: `false` if the clock has stopped before the end, either because the Swift task
+    ///   was cancelled, because the work at one instant has not ended within 30 seconds of real
+    ///   time, or because work has been scheduled 10,000 times at one instant.
     @discardableResult
     public func advance(by duration: Duration) async -> Bool {
         let end = elapsed + max(duration, .zero)
@@ -119,19 +128,35 @@ public final class TestClock: Clock {
                 state.withLock { $0.elapsed = max($0.elapsed, end) }
                 continue
             }
-            let instant = Duration.nanoseconds(Int64(clamping: next - min(next, Self.start)))
-            rounds = instant > elapsed ? 0 : rounds + 1
+            rounds = Self.elapsed(at: next) > elapsed ? 0 : rounds + 1
             guard rounds < Self.maximumRounds else { return false }
-            state.withLock { $0.elapsed = max($0.elapsed, instant) }
-            alarms.fire(at: next)
+            fire(at: next)
         }
         return false
+    }
+
+    /// Advances the clock to the next alarm, and fires the alarms that are due then, without
+    /// waiting for work.
+    package func fireNextAlarm() {
+        if let next = alarms.earliest { fire(at: next) }
+    }
+
+    private func fire(at next: UInt64) {
+        state.withLock { $0.elapsed = max($0.elapsed, Self.elapsed(at: next)) }
+        alarms.fire(at: next)
+    }
+
+    private static func elapsed(at instant: UInt64) -> Duration {
+        .nanoseconds(Int64(clamping: instant - min(instant, start)))
     }
 
     /// The duration until something is due; `nil` if nothing is scheduled.
     package var timeToNextAlarm: Duration? {
         alarms.earliest.map { .nanoseconds(Int64(clamping: $0 - min($0, instant))) }
     }
+
+    /// The number of alarms that have been scheduled so far.
+    package var scheduledCount: Int { state.withLock { $0.scheduledCount } }
 
     /// Suspends the Swift task until the clock has advanced to an instant.
     ///
@@ -152,7 +177,11 @@ extension TestClock: Timekeeper {
     package var work: WorkCount? { progress }
 
     package func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        alarms.add(at: instant.addingSaturated(delay), target)
+        let elapsed = state.withLock { state in
+            state.scheduledCount += 1
+            return state.elapsed
+        }
+        return alarms.add(at: Self.start.addingSaturated(elapsed).addingSaturated(delay), target)
     }
 
     package var clock: any Clock<Duration> { self }

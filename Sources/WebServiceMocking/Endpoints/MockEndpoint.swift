@@ -5,31 +5,30 @@ public import WebServiceStorage
 
 /// An endpoint for requests that define their own mock output (``MockableRequest``).
 ///
-/// Make this endpoint the first one of a service. Mocked requests are handled like all others:
-/// their output is processed, and stored as a value if the request requires it, and they can be
-/// cancelled and joined.
+/// Make this endpoint the first one of a service. Mocked requests are handled like all others.
+/// Their output is processed, and stored as a value if the request requires it, and the requests
+/// can be cancelled and joined.
 public final class MockEndpoint: ServiceEndpoint {
-    /// A Boolean value that indicates whether mocked requests count as activity.
+    /// Whether mocked requests count as activity.
     public let countsAsActivity: Bool
     private let hidesStoredData: Bool
     private let mocksEveryRequest: Bool
     private let adapter: @Sendable (any ServiceRequest) -> (any MockableRequest)?
     private let helpers = Mutex<[String: Task<any Sendable, any Error>]>([:])
 
-    /// Creates an endpoint.
+    /// Creates an endpoint for mocked requests.
     ///
     /// - Parameters:
-    ///   - hidesStoredData: A Boolean value that indicates whether stored raw data of mocked
-    ///     requests is ignored. Defaults to `false`: the endpoints after this one process it.
-    ///   - countsAsActivity: A Boolean value that indicates whether mocked requests count as
-    ///     activity. Defaults to `true`.
-    ///   - mocksEveryRequest: A Boolean value that indicates whether every request that has a mock
-    ///     is mocked, regardless of ``MockableRequest/isMocked``. Defaults to `false`.
-    ///   - adapter: Returns the mock for a request, or `nil` if the request is not mocked. The
-    ///     closure allows mocks for types that do not conform to ``MockableRequest``. The mock's
-    ///     output must have the output type of the original request; otherwise, the request fails
-    ///     with `WebServiceError.Code.unexpectedOutput`. Defaults to the request itself, if it
-    ///     conforms.
+    ///   - hidesStoredData: Whether stored raw data of mocked requests is ignored. Defaults to
+    ///     `false`: the endpoints after this one process it.
+    ///   - countsAsActivity: Whether mocked requests count as activity. Defaults to `true`.
+    ///   - mocksEveryRequest: Whether every request that has a mock is mocked, regardless of
+    ///     ``MockableRequest/isMocked``. Defaults to `false`.
+    ///   - adapter: A closure that returns the mock for a request, or `nil` if the request is not
+    ///     mocked. The closure allows mocks for types that do not conform to ``MockableRequest``.
+    ///     The mock's output must have the output type of the original request; otherwise, the
+    ///     request fails with `WebServiceError.Code.unexpectedOutput`. Defaults to the request
+    ///     itself, if it conforms.
     public init(
         hidesStoredData: Bool = false, countsAsActivity: Bool = true, mocksEveryRequest: Bool = false,
         adapter: @escaping @Sendable (_ request: any ServiceRequest) -> (any MockableRequest)? = {
@@ -73,15 +72,16 @@ public final class MockEndpoint: ServiceEndpoint {
         guard let helper = try await helper(for: mock) as? Mock.MockHelper else {
             throw WebServiceError(
                 .unexpectedOutput,
-                "the mock helper of \(Mock.self) is not a \(Mock.MockHelper.self); return another mockHelperIdentifier")
+                "the mock helper of \(Mock.self) is not of type \(Mock.MockHelper.self); return another "
+                    + "mockHelperIdentifier")
         }
         return MockOutput(value: try mock.mockOutput(helper: helper))
     }
 
     /// Returns the helper of a mock.
     ///
-    /// Concurrent requests with the same identifier share one creation. After a failed creation,
-    /// the next request creates the helper again.
+    /// Concurrent requests with the same identifier wait for the same helper. If its creation
+    /// fails, the next request creates the helper again.
     private func helper<Mock: MockableRequest>(for mock: Mock) async throws -> any Sendable {
         guard let identifier = mock.mockHelperIdentifier else { return try mock.makeMockHelper() }
         let helper = helpers.withLock { helpers in

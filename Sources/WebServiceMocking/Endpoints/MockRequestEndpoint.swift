@@ -12,13 +12,13 @@ public struct MockRequestEndpoint<Request: ServiceRequest>: ServiceEndpoint {
     private let delay: Duration
     private let output: @Sendable (Request) async throws -> Request.Output
 
-    /// Creates an endpoint.
+    /// Creates an endpoint that returns the results of a closure.
     ///
     /// - Parameters:
     ///   - delay: The delay before `output` is called, measured by the service's clock. Defaults to
     ///     zero.
-    ///   - output: Returns the output. Called in the background. If it throws an error, the request
-    ///     fails with that error.
+    ///   - output: A closure that returns the output. It is called in the background. If it throws
+    ///     an error, the request fails with that error.
     public init(
         delay: Duration = .zero, _ output: @escaping @Sendable (_ request: Request) async throws -> Request.Output
     ) {

@@ -20,7 +20,7 @@ public protocol MockableRequest: ServiceRequest {
     /// Defaults to `Void`, for mocks without a helper.
     associatedtype MockHelper: Sendable = Void
 
-    /// A Boolean value that indicates whether this request is mocked. Defaults to `true`.
+    /// Whether this request is mocked. Defaults to `true`.
     var isMocked: Bool { get }
 
     /// The delay before the output is created, measured by the service's clock. Defaults to zero.
@@ -32,17 +32,17 @@ public protocol MockableRequest: ServiceRequest {
     /// identifier. Defaults to `nil`: a new helper is created for each request.
     var mockHelperIdentifier: String? { get }
 
-    /// Creates the helper. Called in the background.
+    /// Creates the helper. This method is called in the background.
     func makeMockHelper() throws -> MockHelper
 
-    /// Returns the output. Called in the background.
+    /// Returns the output of the request. This method is called in the background.
     ///
-    /// If it throws an error, the request fails with that error.
+    /// If the method throws an error, the request fails with that error.
     func mockOutput(helper: MockHelper) throws -> Output
 }
 
 extension MockableRequest {
-    /// `true`.
+    /// `true`, so the request is mocked.
     public var isMocked: Bool { true }
 
     /// Zero: the output is created without a delay.

@@ -9,7 +9,7 @@ final class CollectedBody: Sendable {
 
     /// Appends a chunk.
     ///
-    /// - Returns: The number of bytes.
+    /// - Returns: The number of bytes that have been collected so far.
     func append(_ chunk: Data) -> Int {
         data.withLock { data in
             data.append(chunk)

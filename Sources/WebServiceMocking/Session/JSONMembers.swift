@@ -1,14 +1,14 @@
 import Foundation
 import WebServiceCore
 
-/// A dictionary literal whose values may be variables: the members of a JSON object.
+/// The members of a JSON object, as a dictionary literal whose values may be variables.
 typealias JSONMembers = KeyValuePairs<String, Any?>
 
 extension JSONValue {
     /// Creates an object. If a name is repeated, the last value is used.
     ///
-    /// - Throws: The error of the encoder, or `WebServiceError` with the code `encoding` for a
-    ///   value that is not `Encodable`.
+    /// - Throws: The error of the encoder, or `WebServiceError.Code.encoding` for a value that is
+    ///   not `Encodable`.
     init(members: JSONMembers) throws {
         self = .object(try Dictionary(members.map { ($0.key, try JSONValue(any: $0.value)) }) { $1 })
     }

@@ -7,9 +7,10 @@ import FoundationNetworking
 
 /// A data task whose result is determined by a closure.
 ///
-/// The thread that removes the completion from the state calls it, so it is called once.
+/// The thread that removes the completion from the state calls it, so the completion is called at
+/// most once.
 final class MockDataTask: DataTask, AlarmTarget {
-    typealias Result = (Data?, URLResponse?, (any Error)?)
+    typealias Result = (Data?, ResponseHead?, (any Error)?)
     typealias Completion = @Sendable (Result, _ trailers: Headers) -> Void
 
     /// A result, and the delay after which it is delivered.
@@ -37,6 +38,19 @@ final class MockDataTask: DataTask, AlarmTarget {
         }
     }
 
+    /// A request that was sent.
+    struct Sent {
+        let timeout: Duration
+        /// The route, which either determines the outcome in the background or passes the request
+        /// to a gate immediately.
+        let route: Route
+    }
+
+    enum Route: Sendable {
+        case stubs(@Sendable () -> Outcome)
+        case gate(@Sendable (MockDataTask) -> Void)
+    }
+
     private struct State {
         var phase: TaskPhase<Completion>
         var alarms: [Alarm] = []
@@ -49,20 +63,22 @@ final class MockDataTask: DataTask, AlarmTarget {
     private let shared: Mutex<State>
     private let clock: TaskClock
     private let delivery: BodyDelivery?
-    private let send: @Sendable () throws -> (timeout: Duration, outcome: @Sendable () -> Outcome)
+    private let send: @Sendable () throws -> Sent
 
     /// Creates a suspended task.
     ///
     /// - Parameters:
-    ///   - clock: Measures the timeout and the delay.
-    ///   - delivery: Receives the parts of a body that is a sequence; `nil` to complete with all
-    ///     bytes.
-    ///   - completion: Called once on a background queue, after `resume()` or `cancel()`.
-    ///   - send: Called once, within the first `resume()`. Returns the timeout and a closure that
-    ///     determines the outcome in the background, or throws the error of the request.
+    ///   - clock: The clock that measures the timeout and the delay.
+    ///   - delivery: The receiver of the parts of a body that is a sequence; `nil` to complete with
+    ///     all bytes.
+    ///   - completion: A closure that is called at most once on a background queue, after
+    ///     `resume()` or `cancel()`, unless `delivery` receives the whole body or another session
+    ///     completes the request.
+    ///   - send: A closure that is called within the first `resume()`, unless the task was
+    ///     cancelled. It returns the timeout and the route, or throws the error of the request.
     init(
         clock: TaskClock, delivery: BodyDelivery? = nil, completion: @escaping Completion,
-        send: @escaping @Sendable () throws -> (timeout: Duration, outcome: @Sendable () -> Outcome)
+        send: @escaping @Sendable () throws -> Sent
     ) {
         shared = Mutex(State(phase: .suspended(completion)))
         self.clock = clock
@@ -85,8 +101,11 @@ final class MockDataTask: DataTask, AlarmTarget {
         let outcome: @Sendable () -> Outcome
         do {
             let sent = try send()
-            outcome = sent.outcome
             cancelAtEnd(clock.schedule(after: sent.timeout, self))
+            switch sent.route {
+            case .stubs(let determine): outcome = determine
+            case .gate(let receive): return receive(self)
+            }
         } catch {
             outcome = { Outcome(result: (nil, nil, error)) }
         }
@@ -96,7 +115,8 @@ final class MockDataTask: DataTask, AlarmTarget {
         }
     }
 
-    private func proceed(_ outcome: Outcome) {
+    /// Delivers an outcome when it is known, after its delay.
+    func proceed(_ outcome: Outcome) {
         if let later = outcome.later {
             let handler = Task(executorPreference: clock.executor) { [self, clock] in
                 let outcome = await later()
@@ -123,7 +143,7 @@ final class MockDataTask: DataTask, AlarmTarget {
         task.resume()
     }
 
-    private func cancelAtEnd(_ task: Task<Void, Never>) {
+    func cancelAtEnd(_ task: Task<Void, Never>) {
         let isNeeded = shared.withLock { state in
             if state.phase.content != nil { state.body = task }
             return state.phase.content != nil
@@ -147,13 +167,13 @@ final class MockDataTask: DataTask, AlarmTarget {
     }
 
     /// Iterates the sequence of a body.
-    private func deliver(_ chunks: MockChunks, _ response: URLResponse?, _ trailers: Headers) {
+    private func deliver(_ chunks: MockChunks, _ head: ResponseHead?, _ trailers: Headers) {
         let alarms = shared.withLock { state in
             defer { state.alarms = [] }
             return state.alarms
         }
         for alarm in alarms { clock.cancel(alarm) }
-        if let delivery, let response { delivery.receive(ResponseHead(response), length: nil) }
+        if let delivery, let head { delivery.receive(head, length: nil) }
         let body = Task(executorPreference: clock.executor) { [self, clock] in
             let collected = CollectedBody()
             do {
@@ -170,7 +190,7 @@ final class MockDataTask: DataTask, AlarmTarget {
                 try await chunks.produce(take, clock)
                 guard let completion = complete() else { return }
                 if let delivery { return delivery.finish(.success(trailers)) }
-                completion((collected.value, response, nil), trailers)
+                completion((collected.value, head, nil), trailers)
             } catch {
                 complete()?((nil, nil, error), [:])
             }

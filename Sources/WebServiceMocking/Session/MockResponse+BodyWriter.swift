@@ -20,15 +20,16 @@ extension MockResponse {
 
         /// Sends bytes, as one chunk if the body is chunked. Blocks while the client does not read.
         ///
-        /// - Throws: `WebServiceError` with the code `mockServer` if the client has closed the
-        ///   connection, the task has been cancelled or the server has stopped.
+        /// - Throws: `WebServiceError.Code.mockServer` if the client has closed the connection, the
+        ///   task has been cancelled, the server has stopped, or ``MockResponse/wire`` ends the
+        ///   response at these bytes.
         public func write(_ data: Data) throws {
             guard !data.isEmpty else { return }
             guard output.write(data) else {
                 throw WebServiceError(
                     .mockServer,
                     "the body cannot be sent, because the client has closed the connection, the task was cancelled, "
-                        + "or the server was stopped")
+                        + "the server was stopped, or `wire` ends the response")
             }
         }
 
@@ -46,7 +47,7 @@ extension MockResponse {
 package protocol BodyOutput: Sendable {
     /// Sends bytes. Blocks while the client does not read.
     ///
-    /// - Returns: Whether the bytes were sent.
+    /// - Returns: Whether the bytes were sent and more bytes can be sent.
     func write(_ data: Data) -> Bool
 
     /// Blocks for a duration, or until the client no longer reads.

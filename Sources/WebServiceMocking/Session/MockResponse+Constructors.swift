@@ -21,7 +21,7 @@ extension MockResponse {
         json(status) { try (encoder ?? sortingEncoder).encode(value) }
     }
 
-    /// Returns a response with a body of JSON of any shape.
+    /// Returns a response with a JSON body of any structure.
     ///
     /// ```swift
     /// .json(["name": "ale", "price": 3.5, "tags": ["dark"]])
@@ -30,8 +30,8 @@ extension MockResponse {
         json(value, status: status, encoder: nil)
     }
 
-    /// Returns a response with a JSON string, in quotation marks. A body that is JSON already is
-    /// ``text(_:status:)``.
+    /// Returns a response with a JSON string in quotation marks. For a body that already is JSON,
+    /// use ``text(_:status:)``.
     @available(*, deprecated, message: "sends a quoted string; use .text(…) for JSON text, or .json(.string(…))")
     public static func json(_ string: String, status: Int = 200) -> MockResponse {
         json(.string(string), status: status)
@@ -96,7 +96,7 @@ extension MockResponse {
     ///   - detail: An explanation of this occurrence. Defaults to `nil`.
     ///   - type: The URI of the type. Defaults to `nil`, which means `about:blank`.
     ///   - instance: The URI of this occurrence. Defaults to `nil`.
-    ///   - extensions: Additional members. Defaults to none.
+    ///   - extensions: Additional members. Defaults to an empty dictionary.
     public static func problem(
         _ status: Int, title: String, detail: String? = nil, type: String? = nil, instance: String? = nil,
         extensions: [String: JSONValue] = [:]
@@ -126,7 +126,8 @@ extension MockResponse {
         MockResponse(statusCode: status, chunks: chunks()).header(.contentType, contentType)
     }
 
-    /// Returns an event stream that ends after its last event (WHATWG HTML, section 9.2).
+    /// Returns a response with an event stream that ends after its last event (WHATWG HTML, section
+    /// 9.2).
     ///
     /// - Parameter events: The events. Only the first line of a type or an ID is sent.
     public static func events(_ events: [ServerSentEvent]) -> MockResponse {
@@ -149,8 +150,8 @@ extension MockResponse {
 
     /// Returns a response that fails.
     ///
-    /// - Parameter error: The error of a request of a ``MockSession``. A `MockServer` closes the
-    ///   connection without a response, because it cannot send an error.
+    /// - Parameter error: The error with which a request over a ``MockSession`` fails. A
+    ///   `MockServer` closes the connection without a response, because it cannot send an error.
     public static func error(_ error: any Error) -> MockResponse {
         var response = MockResponse(statusCode: 500)
         response.failure = error
@@ -186,7 +187,7 @@ extension MockResponse {
         return response
     }
 
-    /// An encoder whose output has sorted names, so that equal values have equal bytes.
+    /// An encoder that sorts names, so that equal values have equal bytes.
     private static var sortingEncoder: JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -202,7 +203,7 @@ extension MockResponse {
 }
 
 extension MockResponse {
-    /// Unavailable: the methods that return a response have a parameter.
+    /// Unavailable, because the methods that return a response have a parameter for the status.
     @available(*, unavailable, message: "pass the status, as in .json(…, status: 404)")
     public func status(_ status: Int) -> MockResponse { self }
 }

@@ -28,25 +28,30 @@ package struct ResponseMessage {
     package var bytes = Data()
     /// The size of the pieces and the pause between them; `nil` to write all bytes at once.
     package var drip: (size: Int, pause: Duration)?
-    /// Bytes that are sent after ``bytes``, repeatedly and without end.
+    /// Bytes that are sent after ``bytes``, repeatedly and endlessly.
     package var repetition: Data?
     /// The producer of the body after ``bytes``; `nil` if they contain it.
     package var producer: (isChunked: Bool, body: Producer)?
     /// Bytes that are sent after the body.
     package var end = Data()
+    /// The maximum number of bytes after ``bytes``, at which the message ends.
+    package var limit = Int.max
     package var ending: Ending
 
     /// Returns a message with the first `count` bytes and a different ending.
     func prefix(_ count: Int, _ ending: Ending) -> ResponseMessage {
-        ResponseMessage(bytes: bytes.prefix(max(count, 0)), ending: ending)
+        var message = ResponseMessage(bytes: bytes.prefix(max(count, 0)), ending: ending)
+        guard count > bytes.count else { return message }
+        (message.producer, message.end, message.limit) = (producer, end, count - bytes.count)
+        return message
     }
 }
 
 extension MockResponse {
     /// Returns the bytes of the response (RFC 9112, sections 4 to 7) and the action that follows.
     ///
-    /// - Parameter request: The request; `nil` if none could be parsed. The connection is then
-    ///   closed.
+    /// - Parameter request: The request; `nil` if no request could be parsed. The connection is
+    ///   then closed.
     /// - Throws: ``failure``, or an error that names the part of the response that cannot be
     ///   written.
     package func message(to request: RequestHead?) throws -> ResponseMessage {
@@ -68,7 +73,7 @@ extension MockResponse {
             return message
         case .surplus(let bytes):
             var message = try wholeMessage(to: request)
-            message.bytes += bytes
+            if message.producer == nil { message.bytes += bytes } else { message.end += bytes }
             return message
         case .halfClose:
             var message = try wholeMessage(to: request)
@@ -111,7 +116,7 @@ extension MockResponse {
         return message
     }
 
-    /// The field that delimits the body.
+    /// Returns the field that delimits the body.
     ///
     /// `nil` if the status or the end of the connection delimits it (RFC 9112, section 6.3).
     private func framing(to request: RequestHead?) -> Headers.Field? {
@@ -188,6 +193,7 @@ extension Data {
 }
 
 extension WebServiceError.Code {
-    /// A mock server could not be started, or a ``MockResponse`` could not be written.
+    /// A mock server could not be started or has stopped, or a ``MockResponse`` could not be
+    /// written.
     public static let mockServer = WebServiceError.Code("mockServer")
 }

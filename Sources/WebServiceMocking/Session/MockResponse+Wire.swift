@@ -3,17 +3,21 @@ public import Foundation
 extension MockResponse {
     /// The way in which a `MockServer` sends a response.
     ///
-    /// Except for `.raw`, the server writes the status line, ``MockResponse/headers``, the fields
-    /// that frame the body, and `Connection: close` if it closes the connection afterwards.
+    /// Except for `.raw`, `.noResponse` and `.disconnect`, the server writes the status line,
+    /// ``MockResponse/headers``, the fields that frame the body and, with most cases,
+    /// `Connection: close` if it closes the connection afterwards.
     ///
     /// A `Content-Length` or `Transfer-Encoding` in ``MockResponse/headers`` replaces the correct
-    /// one. If it does not match the body, the connection is closed after the body, so that the
+    /// field. If it does not match the body, the connection is closed after the body, so that the
     /// client detects an incomplete response instead of waiting.
     ///
     /// `.cut`, `.reset`, `.stall`, `.drip`, `.throttle`, `.surplus` and `.halfClose` send the bytes
-    /// of `.fixedLength`; the head does not indicate that the response is truncated. A count is a
-    /// number of bytes of the whole response, starting with the status line, and is clamped to the
-    /// valid range. `MockServer.onConnect(_:)` causes faults before a response.
+    /// of `.fixedLength`; the head does not indicate that the response is truncated. `.drip` and
+    /// `.throttle` are intended for a body in ``MockResponse/data``. A count is a number of bytes of
+    /// the whole response, starting with the status line and including chunk framing, and is
+    /// clamped to the valid range.
+    ///
+    /// `MockServer.onConnect(_:)` causes faults before a response.
     public enum Wire: Sendable, Hashable {
         /// The body with its `Content-Length`.
         case fixedLength
@@ -57,24 +61,24 @@ extension MockResponse {
         case drip(size: Int, pause: Duration)
         /// The whole response at this rate in bytes per second, at least one.
         ///
-        /// The response is sent in pieces with pauses of at least 10 milliseconds, as with
+        /// The response is sent in pieces with pauses of a few milliseconds or more, as with
         /// `.drip(size:pause:)`.
         case throttle(bytesPerSecond: Int)
         /// The whole response, followed by these bytes, which belong to no response.
         ///
         /// The connection is reused as with `.fixedLength`.
         case surplus(Data)
-        /// The body in two chunks; the size of the second one is not a number.
+        /// The body in one chunk, followed by a chunk whose size is not a number.
         ///
         /// The connection is then closed.
         case invalidChunk
         /// The whole response, after which the server closes its side of the connection.
         ///
-        /// The head does not contain `Connection: close`. The server reads until the client closes
-        /// the other side.
+        /// The head contains `Connection: close` only if that of `.fixedLength` would. The server
+        /// reads until the client closes the other side.
         case halfClose
-        /// Chunks without end, each of which contains ``MockResponse/data``, or a placeholder if it
-        /// is empty.
+        /// An endless sequence of chunks, each of which contains ``MockResponse/data``, or a
+        /// placeholder if the data is empty.
         ///
         /// The chunks end when the client closes the connection or the server stops. HTTP/1.0
         /// requests receive the bytes without chunk framing. A response that has no body ends

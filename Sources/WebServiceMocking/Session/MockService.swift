@@ -12,7 +12,7 @@ public final class MockService: StubResponder {
     /// The session of the service.
     public let session: MockSession
 
-    /// The service.
+    /// The service, which sends its requests over ``session``.
     public let service: WebService
 
     /// The clock of the service and the session; `nil` for the system clock.
@@ -23,9 +23,15 @@ public final class MockService: StubResponder {
     /// - Parameters:
     ///   - baseURLString: The base URL of the service. Nothing is sent to it.
     ///   - clock: The clock of the service and the session. Defaults to `nil`: the system clock.
-    public init(baseURLString: String = "https://mock.test", clock: TestClock? = nil) {
+    public convenience init(baseURLString: String = "https://mock.test", clock: TestClock? = nil) {
+        self.init(baseURLString: baseURLString, clock: clock, gate: nil)
+    }
+
+    /// - Parameter gate: The gate that decides when requests reach the stubs; `nil` if they reach
+    ///   them immediately.
+    package init(baseURLString: String, clock: TestClock?, gate: (any ExchangeGate)?) {
         self.clock = clock
-        session = MockSession(timekeeper: clock)
+        session = MockSession(timekeeper: clock, gate: gate)
         service = WebService(baseURLString: baseURLString, passthroughDelegate: nil, timekeeper: clock)
         service.session = session
     }

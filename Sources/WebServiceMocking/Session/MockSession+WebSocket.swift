@@ -5,19 +5,29 @@ extension MockSession: ConnectingSession {
     /// The default header fields, which are empty.
     package var defaultHeaders: Headers { [:] }
 
-    /// Opens a connection in memory. The stub for the request serves the other end.
+    /// Opens a connection in memory whose other end the stub serves. If no stub matches,
+    /// ``passthrough`` opens the connection.
     package func connect(
         _ request: EncodedRequest, waitDidChange: @escaping @Sendable (Bool) -> Void
     ) async throws -> any ByteConnection {
         let sent = try SentRequest(request)
+        if let gate {
+            let gated = GatedConnection(sent, to: request, over: self)
+            gate.receive(gated)
+            return try await gated.connection()
+        }
         let arrival = stubTable.receive(sent)
-        guard let match = stubTable.match(sent, arrival) else {
+        guard let reply = try reply(to: sent, arrival).1 else {
             if let session = passthrough as? any ConnectingSession {
                 return try await session.connect(request, waitDidChange: waitDidChange)
             }
-            throw WebServiceError(.noStub, stubTable.recordUnmatched(sent, arrival), request: request.source)
+            throw noStub(for: sent, arrival)
         }
-        let response = try await response(of: match, to: sent)
+        return try await connection(to: request, with: try await reply.response)
+    }
+
+    /// Opens a connection in memory with the response of a stub.
+    func connection(to request: EncodedRequest, with response: MockResponse) async throws -> any ByteConnection {
         if let failure = response.failure { throw failure }
         if response.delay > .zero { try await clock.sleep(for: response.delay) }
         if let upgrade = response.upgrade {
@@ -26,17 +36,16 @@ extension MockSession: ConnectingSession {
         // A response that cannot be written closes the connection.
         return RefusedConnection((try? response.message(to: RequestHead(method: .GET, target: "/")))?.bytes ?? Data())
     }
+}
 
-    private func response(of match: StubTable.Match, to sent: SentRequest) async throws -> MockResponse {
-        let received = match.request ?? sent.received
-        switch match.stub.responder {
-        case .handler(let handler): return try handler(received)
-        case .asyncHandler(let handler): return try await handler(received)
-        case .sequence(let responses): return responses.response(ofCall: match.call)
-        case .result(var result):
-            while let computed = result as? ComputedResult { result = try computed.compute(sent.request) }
-            return result as? MockResponse ?? MockResponse(statusCode: 500)
-        case nil: return MockResponse(statusCode: 500)
+extension MockSession.Reply {
+    /// The response of the stub of a handshake.
+    var response: MockResponse {
+        get async throws {
+            switch self {
+            case .result(let result): result as? MockResponse ?? MockResponse(statusCode: 500)
+            case .later(let handler): try await handler()
+            }
         }
     }
 }

@@ -23,7 +23,8 @@ public import FoundationNetworking
 public protocol MockableDataTaskResult: Sendable {
     /// Returns the arguments for the completion of the data task.
     ///
-    /// Called once for each request, on a background queue, concurrently for different requests.
+    /// This method is called once for each request, on a background queue, concurrently for
+    /// different requests.
     ///
     /// - Parameter request: The request as sent. Its `urlRequestValue` is the recorded
     ///   `URLRequest`.

@@ -10,7 +10,7 @@ public import FoundationNetworking
 /// ```swift
 /// let session = RequestRecordingSession(FoundationSession.shared)
 /// ```
-/// Without another session, it responds from stubs like a ``MockSession``:
+/// If you pass no other session, it responds from stubs like a ``MockSession``:
 ///
 /// ```swift
 /// let session = RequestRecordingSession()
@@ -44,8 +44,8 @@ public final class RequestRecordingSession: MockableSession, StreamingSession {
 
     /// The resumed requests, in the order of `resume()`.
     ///
-    /// Does not include requests that were cancelled before `resume()`, cannot be encoded, or have
-    /// a scheme other than http or https.
+    /// The array does not include requests that were cancelled before `resume()`, cannot be
+    /// encoded, or have a scheme other than http or https.
     public var recordedRequests: [URLRequest] {
         sent.withLock { $0 }.map(\.request.urlRequestValue)
     }
@@ -72,7 +72,7 @@ public final class RequestRecordingSession: MockableSession, StreamingSession {
             return recording(request, by: inner.streamTask(request: request, receiver: receiver))
         }
         return DeliveringTask(receiver) { delivery in
-            dataTask(request: request) { delivery.finish($0, $1, $2) }
+            dataTask(request: request) { delivery.finish($0, $1.map(ResponseHead.init), $2) }
         }
     }
 
@@ -84,15 +84,17 @@ public final class RequestRecordingSession: MockableSession, StreamingSession {
     }
 }
 
-/// A task that forwards all calls to another task, and records the request before it is resumed.
+/// A task that forwards all calls to another task, and records the request before it first resumes
+/// that task.
 package final class RecordingTask: StreamTask {
     private let inner: any DataTask
     private let onCancel: @Sendable () -> Void
     private let record: Mutex<TaskPhase<@Sendable () -> Void>>
 
     /// - Parameters:
-    ///   - onCancel: Called before each cancellation.
-    ///   - record: Called before the first `resume()`, unless the task was cancelled before.
+    ///   - onCancel: A closure that is called before each cancellation.
+    ///   - record: A closure that is called before the first `resume()`, unless the task was
+    ///     already cancelled.
     package init(
         _ inner: any DataTask, onCancel: @escaping @Sendable () -> Void = {}, record: @escaping @Sendable () -> Void
     ) {

@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 package import WebServiceCore
 
 #if canImport(FoundationNetworking)
@@ -17,6 +17,8 @@ package struct SentRequest: Sendable {
     package let maximumResponseBytes: Int?
     /// The bytes of a body with files; `nil` if the body has no files, or before ``readingBody()``.
     private var fileBody: Data?
+    /// The request for matchers and handlers; `nil` before ``preparing()``.
+    private var prepared: ReceivedRequest?
 
     /// Encodes a request.
     ///
@@ -45,9 +47,9 @@ package struct SentRequest: Sendable {
 
     /// Returns the request with the bytes of the files in its body, as a transport would send them.
     ///
-    /// - Throws: `WebServiceError` with the code `encoding` if a file cannot be read.
+    /// - Throws: `WebServiceError.Code.encoding` if a file cannot be read.
     package func readingBody() throws -> SentRequest {
-        guard let source = (request as? EncodedRequest)?.bodySource else { return self }
+        guard prepared == nil, let source = (request as? EncodedRequest)?.bodySource else { return self }
         let reader = BodyReader(source)
         var body = Data()
         try withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { room in
@@ -61,12 +63,21 @@ package struct SentRequest: Sendable {
         sent.fileBody = body
         return sent
     }
+
+    /// Returns the request with the bytes of its body and with ``received``, if the bytes can be
+    /// read.
+    func preparing() -> SentRequest {
+        guard var sent = try? readingBody() else { return self }  // `reply(to:_:)` reports the error
+        sent.prepared = sent.received
+        return sent
+    }
 }
 
 extension SentRequest: IncomingRequest {
     package var encodable: (any URLRequestEncodable)? { request }
 
     package var received: ReceivedRequest {
+        if let prepared { return prepared }
         if let request = request as? EncodedRequest {
             var headers = request.headers
             if let contentType = request.contentType { headers.add(contentType, for: .contentType) }
@@ -89,8 +100,8 @@ extension SentRequest: IncomingRequest {
 
 extension URLRequestEncodable {
     /// The URL, without creating a `URLRequest` if possible.
-    package var sentURL: URL? {
-        (self as? EncodedRequest).map { URL(string: $0.url) } ?? urlRequestValue.url
+    package var sentURL: String? {
+        (self as? EncodedRequest)?.url ?? urlRequestValue.url?.absoluteString
     }
 
     /// The method, without creating a `URLRequest` if possible.
@@ -103,9 +114,11 @@ extension String {
     /// The origin of a URL, and the path and the query after it. The path begins with a slash.
     package var originAndTarget: (origin: String, target: String) {
         // The slash, question mark or number sign that ends the origin (RFC 3986, section 3.2).
-        let authority = firstRange(of: "://")?.upperBound ?? startIndex
-        let end = self[authority...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? endIndex
-        let rest = self[end...].prefix { $0 != "#" }
-        return (String(self[..<end]), rest.hasPrefix("/") ? String(rest) : "/\(rest)")
+        let colon = utf8.firstIndex(of: UInt8(ascii: ":")) ?? endIndex
+        let hasAuthority = utf8[colon...].starts(with: "://".utf8)
+        let authority = hasAuthority ? utf8.index(colon, offsetBy: 3) : startIndex
+        let end = utf8[authority...].firstIndex { "/?#".utf8.contains($0) } ?? endIndex
+        let rest = self[end..<(utf8[end...].firstIndex(of: UInt8(ascii: "#")) ?? endIndex)]
+        return (String(self[..<end]), rest.utf8.first == UInt8(ascii: "/") ? String(rest) : "/\(rest)")
     }
 }

@@ -25,7 +25,7 @@ final class WrittenBody: BodyOutput {
 
     package var isDisconnected: Bool { state.withLock { $0.isCancelled } }
 
-    /// The first error of the task that takes the bytes, which ends the body.
+    /// The first error of the task that takes the bytes. The error ends the body.
     var failure: (any Error)? { state.withLock { $0.failure } }
 
     /// Delivers bytes. Blocks until the reader has room for more.

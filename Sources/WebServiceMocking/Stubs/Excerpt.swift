@@ -1,7 +1,7 @@
 package import WebServiceCore
 import WebServiceDiagnostics
 
-/// The format of values in the explanation of a mismatch: one short line without secrets.
+/// The format of values in the explanation of a mismatch, which is one short line without secrets.
 package enum Excerpt {
     private static let length = 60
 
@@ -20,7 +20,7 @@ package enum Excerpt {
         Redaction.standard.isSecret(parameter: name) ? Redaction.standard.placeholder : text(value)
     }
 
-    /// Returns the number of bytes of a body, and the body itself if it is a short text.
+    /// Returns the number of bytes of a body, and the beginning of the body if it is text.
     package static func body(_ body: some Collection<UInt8>) -> String {
         let text = String(decoding: body.prefix(4 * length), as: UTF8.self)
         guard !body.isEmpty else { return "no bytes" }

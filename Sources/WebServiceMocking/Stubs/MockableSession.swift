@@ -10,7 +10,8 @@ extension StubResponder where Self: Session {
     ///
     /// - Parameters:
     ///   - result: The result of every matching request.
-    ///   - requestMatcher: Returns whether the stub applies. Defaults to all requests.
+    ///   - requestMatcher: A closure that returns whether the stub applies. Defaults to all
+    ///     requests.
     ///   - fileID: The module and file of the stub.
     ///   - filePath: The path of that file.
     ///   - line: The line in that file.
@@ -26,13 +27,15 @@ extension StubResponder where Self: Session {
     /// Adds a stub whose closure determines the result of each request that a matcher accepts.
     ///
     /// - Parameters:
-    ///   - requestMatcher: Returns whether the stub applies. Defaults to all requests.
+    ///   - requestMatcher: A closure that returns whether the stub applies. Defaults to all
+    ///     requests.
     ///   - fileID: The module and file of the stub.
     ///   - filePath: The path of that file.
     ///   - line: The line in that file.
     ///   - column: The column in that line.
-    ///   - responder: Returns the result. Called on a background queue, concurrently for different
-    ///     requests. If it throws an error, the request fails with that error.
+    ///   - responder: A closure that returns the result. It is called on a background queue,
+    ///     concurrently for different requests. If it throws an error, the request fails with that
+    ///     error.
     @discardableResult
     public func addStub(
         requestMatcher: @escaping MockSession.Matcher = { _ in true }, fileID: String = #fileID,

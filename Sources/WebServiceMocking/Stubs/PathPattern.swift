@@ -18,15 +18,19 @@ struct PathPattern: Sendable {
     ///
     /// - Parameter pattern: The pattern. A query is ignored.
     init(_ pattern: String) {
-        text = String(pattern.prefix { $0 != "?" })
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        text = String(pattern[..<(pattern.utf8.firstIndex(of: UInt8(ascii: "?")) ?? pattern.endIndex)])
+        let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         segments = parts.enumerated().map { place, part in
-            switch part {
+            guard part.first == UInt8(ascii: "*") || part.first == UInt8(ascii: "{") else {
+                return .literal(percentDecoded(part))
+            }
+            let text = Substring(part)
+            return switch text {
             case "**" where place == parts.count - 1: .rest
             case "*", "**": .wildcard
-            case _ where part.hasPrefix("{") && part.hasSuffix("}") && part.count > 2:
-                .placeholder(String(part.dropFirst().dropLast()))
-            default: .literal(percentDecoded(part.utf8))
+            case _ where text.hasPrefix("{") && text.hasSuffix("}") && text.count > 2:
+                .placeholder(String(text.dropFirst().dropLast()))
+            default: .literal(percentDecoded(part))
             }
         }
     }

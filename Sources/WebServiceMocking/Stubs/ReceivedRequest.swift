@@ -22,7 +22,7 @@ public struct ReceivedRequest: Sendable, Hashable {
     /// The origin of a request of a ``MockSession``, such as `https://api.test`.
     package let origin: String?
 
-    /// A Boolean value that indicates whether the request of a `MockServer` arrived over TLS.
+    /// Whether the request of a `MockServer` arrived over TLS.
     package var isSecure = false
 
     /// The verified certificate of the client; `nil` if it has none.
@@ -30,7 +30,7 @@ public struct ReceivedRequest: Sendable, Hashable {
     /// See `MockServer.init(clientCA:requiresClientCertificate:port:handler:)`.
     public package(set) var clientCertificate: ClientCertificate?
 
-    /// The certificate of the client of a `MockServer`.
+    /// A client certificate that a `MockServer` has verified.
     public struct ClientCertificate: Sendable, Hashable {
         /// The subject (RFC 4514), such as `CN=ann,O=Brewery`.
         public let subject: String
@@ -43,8 +43,8 @@ public struct ReceivedRequest: Sendable, Hashable {
         }
     }
 
-    /// The values of the placeholders in the path of the stub that matched, decoded, by their
-    /// names; see ``RequestMatcher/path(_:)``.
+    /// The decoded values of the placeholders in the path of the stub that matched, by name; see
+    /// ``RequestMatcher/path(_:)``.
     public internal(set) var pathParameters: [String: String] = [:]
 
     package init(head: RequestHead, body: Data, rawBytes: Data = Data(), connection: Int = 0, origin: String? = nil) {
@@ -55,10 +55,10 @@ public struct ReceivedRequest: Sendable, Hashable {
         self.origin = origin
     }
 
-    /// The method.
+    /// The request method.
     ///
-    /// A standard method in lower case is equal to the one in upper case; ``rawBytes`` contains the
-    /// original bytes.
+    /// A standard method in lower case is equal to the same method in upper case. ``rawBytes``
+    /// contains the original bytes.
     public var method: Request.Method { head.method }
 
     /// The request target exactly as it appears in the request line.
@@ -83,18 +83,19 @@ public struct ReceivedRequest: Sendable, Hashable {
 
     /// The path: the target up to the first `?`, without the origin, percent-encoded.
     public var path: String {
-        let path = target.prefix { $0 != "?" }
-        guard !path.hasPrefix("/"), let scheme = path.firstRange(of: "://") else { return String(path) }
+        let path = target[..<(target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex)]
+        guard path.utf8.first != UInt8(ascii: "/"), let scheme = path.firstRange(of: "://") else { return String(path) }
         let rest = path[scheme.upperBound...].drop { $0 != "/" }
         return rest.isEmpty ? "/" : String(rest)
     }
 
-    /// The query: the part of the target after the first `?`, percent-encoded; `nil` without a `?`.
+    /// The query: the part of the target after the first `?`, percent-encoded; `nil` if there is no
+    /// `?`.
     public var query: String? {
         target.firstIndex(of: "?").map { String(target[target.index(after: $0)...]) }
     }
 
-    /// The names and values of the query in order, decoded as a form; empty without a query.
+    /// The names and values of the query in order, decoded as a form; empty if there is no query.
     public var queryItems: [Item] {
         Item.decode((query ?? "").utf8)
     }
@@ -106,7 +107,7 @@ public struct ReceivedRequest: Sendable, Hashable {
         Item.decode(body)
     }
 
-    /// Decodes the body.
+    /// Decodes the body as a value of a type.
     ///
     /// - Throws: The error of the decoder, or `DecodingError.dataCorrupted` for JSON with more than
     ///   512 levels.

@@ -18,21 +18,20 @@ package struct RequestHead: Sendable, Hashable {
 
     package var isHTTP10: Bool { version == "HTTP/1.0" }
 
-    /// A Boolean value that indicates whether the client waits for a 100 response before the body
-    /// (RFC 9110, section 10.1.1).
+    /// Whether the client waits for a response with status 100 before it sends the body (RFC 9110,
+    /// section 10.1.1).
     package var expectsContinue: Bool {
         !isHTTP10 && headers["Expect"]?.equalsIgnoringASCIICase("100-continue") == true
     }
 
-    /// A Boolean value that indicates whether the connection remains open for another request (RFC
-    /// 9112, section 9.3).
+    /// Whether the connection remains open for another request (RFC 9112, section 9.3).
     ///
     /// HTTP/1.0 connections are always closed.
     package var keepsAlive: Bool { !isHTTP10 && !headers.requestsClosing }
 }
 
 extension Headers {
-    /// A Boolean value that indicates whether `Connection` contains the option `close`.
+    /// Whether `Connection` contains the option `close`.
     package var requestsClosing: Bool {
         (self["Connection"] ?? "").utf8.split(separator: UInt8(ascii: ",")).contains { option in
             ASCII.areEqualIgnoringCase(ASCII.trimmed(option), "close".utf8)

@@ -1,4 +1,4 @@
-import WebServiceCore
+package import WebServiceCore
 
 extension RequestMatcher {
     /// Matches requests that meet both conditions.
@@ -43,7 +43,7 @@ extension RequestMatcher {
     }
 
     /// Returns a condition for a method and a path.
-    static func route(_ method: Request.Method, _ path: String) -> RequestMatcher {
+    package static func route(_ method: Request.Method, _ path: String) -> RequestMatcher {
         let (method, path) = (RequestMatcher.method(method), RequestMatcher.path(path))
         let both = all([method, path])
         return RequestMatcher("\(method) \(path)", match: both.match, mismatches: both.mismatches)

@@ -1,7 +1,7 @@
 import WebServiceCore
 
 extension RequestMatcher {
-    /// Matches requests to a host, such as `api.example.com`.
+    /// Matches requests to the given host, such as `api.example.com`.
     ///
     /// - Parameter host: The host without a port; an IPv6 address is in brackets. Case is ignored.
     ///   For a `MockServer`, it is compared with the `Host` field.
@@ -14,7 +14,7 @@ extension RequestMatcher {
         }
     }
 
-    /// Matches requests to a URL.
+    /// Matches requests to the given URL.
     ///
     /// ```swift
     /// session.on(.url("https://api.example.com/users/{id}?page=2"), .json(user))

@@ -13,9 +13,11 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
     /// The condition in words, such as `GET /users/{id}`.
     public let description: String
 
-    /// Returns the values of the placeholders of a path, or `nil` if the request does not match.
+    /// A closure that returns the values of a path's placeholders, or `nil` if the request does not
+    /// match.
     let match: @Sendable (MatchInput) -> [String: String]?
-    /// Returns one line for each part of the condition that the request does not meet.
+    /// A closure that returns one line for each part of the condition that the request does not
+    /// meet.
     let mismatches: @Sendable (MatchInput) -> [String]
 
     init(
@@ -52,7 +54,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
     /// Matches every request.
     public static let any = RequestMatcher("any request", holds: { _ in true }, explain: { _ in "" })
 
-    /// Matches requests with a method.
+    /// Matches requests with the given method.
     public static func method(_ method: Request.Method) -> RequestMatcher {
         RequestMatcher("\(method)") {
             $0.request.method == method
@@ -77,7 +79,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests whose query contains a name with a value.
+    /// Matches requests whose query contains the given name and value.
     ///
     /// - Parameters:
     ///   - name: The decoded name.
@@ -108,7 +110,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests with a header field.
+    /// Matches requests with the given header field.
     ///
     /// - Parameters:
     ///   - name: The name.
@@ -125,7 +127,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests whose body is JSON that contains a value.
+    /// Matches requests whose body is JSON that contains the given value.
     ///
     /// ```swift
     /// .json(["name": "ale", "tags": ["dark", "strong"], "price": 3.5])
@@ -144,7 +146,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests whose body is a JSON object that contains the given members. Their values
+    /// Matches requests whose body is a JSON object that contains the given members, whose values
     /// may be variables.
     ///
     /// A value that is not `Encodable` matches no request.
@@ -169,8 +171,8 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - description: The condition in words, for explanations.
-    ///   - predicate: Returns whether the request matches. Called on a background thread, possibly
-    ///     several times for one request.
+    ///   - predicate: A closure that returns whether the request matches. A session or a server
+    ///     calls it on a background thread, possibly several times for one request.
     public static func `where`(
         _ description: String, _ predicate: @escaping @Sendable (_ request: ReceivedRequest) -> Bool
     ) -> RequestMatcher {

@@ -22,13 +22,13 @@ public final class Stub: Sendable, CustomStringConvertible {
 
     /// A closure that returns the response to a request.
     ///
-    /// Called on a background thread, concurrently for different requests.
+    /// The closure is called on a background thread, concurrently for different requests.
     public typealias Handler = @Sendable (_ request: ReceivedRequest) throws -> MockResponse
 
     /// An asynchronous closure that returns the response to a request.
     ///
-    /// Called concurrently for different requests. Its Swift task is cancelled when the request is
-    /// cancelled or times out, or when the client closes the connection.
+    /// The closure is called concurrently for different requests. Its Swift task is cancelled when
+    /// the request is cancelled or times out, or when the client closes the connection.
     public typealias AsyncHandler = @Sendable (_ request: ReceivedRequest) async throws -> MockResponse
 
     enum Condition: Sendable {
@@ -96,7 +96,7 @@ public final class Stub: Sendable, CustomStringConvertible {
 
     // MARK: Responding
 
-    /// Counts a call.
+    /// Counts a call, unless the limit is reached.
     ///
     /// - Returns: The number of the call, counted from 1, or `nil` if the limit is reached.
     func claim() -> Int? {
@@ -128,6 +128,15 @@ public final class Stub: Sendable, CustomStringConvertible {
         return "was used \(count) of \(limit) \(limit == 1 ? "time" : "times")"
     }
 
+    /// Returns whether a request meets the condition, regardless of the stub's limit; `false` for a
+    /// condition on encodable requests.
+    func matches(_ request: ReceivedRequest) -> Bool {
+        switch condition {
+        case .encodable: false
+        case .matcher(let matcher): matcher.matches(request)
+        }
+    }
+
     /// Returns the reasons why the stub does not respond to a request.
     func mismatches(_ input: MatchInput) -> [String] {
         switch condition {
@@ -141,6 +150,6 @@ public final class Stub: Sendable, CustomStringConvertible {
     private var exhausted: [String]? {
         let (count, limit) = state.withLock { ($0.callCount, $0.limit) }
         guard let limit, count >= limit else { return nil }
-        return ["it has responded to all of its \(limit) requests"]
+        return ["it has reached its limit, times(\(limit))"]
     }
 }

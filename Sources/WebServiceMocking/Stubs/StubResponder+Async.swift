@@ -1,7 +1,7 @@
 public import WebServiceCore
 
 extension StubResponder {
-    /// Adds a stub whose asynchronous closure responds to requests with a method and a path.
+    /// Adds a stub whose asynchronous closure responds to requests with the given method and path.
     ///
     /// For details of the closure, see the variant with a matcher.
     @discardableResult
@@ -28,8 +28,8 @@ extension StubResponder {
     ///   - filePath: The path of that file.
     ///   - line: The line in that file.
     ///   - column: The column in that line.
-    ///   - handler: Returns the response; see ``Stub/AsyncHandler``. An error has the same effect
-    ///     as that of a synchronous closure.
+    ///   - handler: A closure that returns the response; see ``Stub/AsyncHandler``. An error has
+    ///     the same effect as an error of a synchronous closure.
     @discardableResult
     public func on(
         _ matcher: RequestMatcher, fileID: String = #fileID, filePath: String = #filePath, line: Int = #line,

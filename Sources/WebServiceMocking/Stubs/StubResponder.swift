@@ -21,7 +21,7 @@ extension StubResponder {
     /// A request is recorded before its handler is called.
     public var receivedRequests: [ReceivedRequest] { stubTable.receivedRequests }
 
-    /// Adds a stub that returns a response to each request with a method and a path.
+    /// Adds a stub that returns a response to each request with the given method and path.
     ///
     /// - Parameters:
     ///   - method: The method.
@@ -39,7 +39,7 @@ extension StubResponder {
         on(.route(method, path), response, fileID: fileID, filePath: filePath, line: line, column: column)
     }
 
-    /// Adds a stub that returns successive responses to requests with a method and a path.
+    /// Adds a stub that returns successive responses to requests with the given method and path.
     ///
     /// See ``on(_:_:fileID:filePath:line:column:)-(_,[MockResponse],_,_,_,_)``.
     @discardableResult
@@ -50,7 +50,7 @@ extension StubResponder {
         on(.route(method, path), responses, fileID: fileID, filePath: filePath, line: line, column: column)
     }
 
-    /// Adds a stub whose closure responds to requests with a method and a path.
+    /// Adds a stub whose closure responds to requests with the given method and path.
     ///
     /// For details of the closure, see the variant with a matcher.
     @discardableResult
@@ -104,10 +104,10 @@ extension StubResponder {
     ///   - filePath: The path of that file.
     ///   - line: The line in that file.
     ///   - column: The column in that line.
-    ///   - handler: Returns the response. If it throws an error, a request over a ``MockSession``
-    ///     fails with that error, and a `MockServer` responds with status 500. A server
-    ///     retains the handler until `MockServer.stop()`, so a handler that retains the server
-    ///     prevents the deallocation of both until then.
+    ///   - handler: A closure that returns the response. If it throws an error, a request over a
+    ///     ``MockSession`` fails with that error, and a `MockServer` responds with status 500. A
+    ///     server retains the handler until `MockServer.stop()`, so a handler that retains the
+    ///     server prevents the deallocation of both until then.
     @discardableResult
     public func on(
         _ matcher: RequestMatcher, fileID: String = #fileID, filePath: String = #filePath, line: Int = #line,
@@ -123,8 +123,8 @@ extension StubResponder {
     /// ``Stub/optional()``. Each request must have matched a stub.
     ///
     /// - Parameters:
-    ///   - inOrder: A Boolean value that indicates whether the stubs must have been used in the
-    ///     order of their declaration. Defaults to `false`.
+    ///   - inOrder: Whether the stubs must have been used in the order in which they were declared.
+    ///     Defaults to `false`.
     ///   - fileID: The module and file of the verification.
     ///   - filePath: The path of that file.
     ///   - line: The line in that file.

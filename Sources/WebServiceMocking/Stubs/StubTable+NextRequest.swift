@@ -41,7 +41,7 @@ struct RequestReaders {
 
 extension StubTable {
     private static var stopped: WebServiceError {
-        WebServiceError(.mockServer, "the server has stopped and has received no further request")
+        WebServiceError(.mockServer, "the server has stopped, so no further request can arrive")
     }
 
     /// Waits for the next request that has not been returned yet, and returns it.

@@ -26,7 +26,7 @@ public final class StubTable: Sendable {
     /// The stub that responds to a request.
     package struct Match {
         package let stub: Stub
-        /// The number of the call of the stub, counted from 1.
+        /// The number of the stub's call, counted from 1.
         package let call: Int
         package let request: ReceivedRequest?
     }
@@ -37,7 +37,7 @@ public final class StubTable: Sendable {
         fileprivate(set) var requests: [any IncomingRequest] = []
         /// The values of placeholders, by the number of the request.
         fileprivate var pathParameters: [Int: [String: String]] = [:]
-        /// The stubs that were used, with the number of the request.
+        /// The stubs that were used, each with the number of the request that it matched.
         fileprivate(set) var uses: [(request: Int, stub: Stub)] = []
         /// The descriptions of the requests that match no stub.
         fileprivate(set) var unmatched: [String] = []
@@ -132,6 +132,11 @@ public final class StubTable: Sendable {
             return Match(stub: stub, call: call, request: received)
         }
         return nil
+    }
+
+    /// Returns whether a stub matches a request, without counting a call.
+    package func matches(_ request: ReceivedRequest) -> Bool {
+        state.withLock { $0.stubs }.contains { $0.matches(request) }
     }
 
     /// Records a request that matches no stub, and returns a description.

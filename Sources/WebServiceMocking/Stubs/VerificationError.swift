@@ -14,7 +14,7 @@ public struct VerificationError: Error, Sendable, Hashable, CustomStringConverti
             case unmatchedRequest
         }
 
-        /// The kind.
+        /// The kind of violation.
         public let kind: Kind
         /// The violation as a sentence, without its location.
         public let message: String
@@ -36,8 +36,8 @@ public struct VerificationError: Error, Sendable, Hashable, CustomStringConverti
 }
 
 extension StubTable {
-    /// Returns the violations of the stubs, in the order of their declaration, and the requests
-    /// without a stub.
+    /// Returns the violations of the stubs, in the order in which they were declared, and the
+    /// requests that match no stub.
     func violations(inOrder: Bool, _ location: Stub.Location) -> [VerificationError.Violation] {
         let (stubs, uses, unmatched) = state.withLock { ($0.stubs, $0.uses, $0.unmatched) }
         var violations = stubs.compactMap { stub in

@@ -3,7 +3,7 @@ import Foundation
 import WebServiceCore
 import WebServiceStorage
 
-/// The limits of a storage; `nil` for no limit.
+/// The limits of a storage; `nil` where there is no limit.
 struct StorageLimits: Sendable {
     let bytes: Int?
     let count: Int?
@@ -40,7 +40,8 @@ extension Connection {
         return true
     }
 
-    /// Writes an entry, and removes the entries written first if the limits are exceeded.
+    /// Writes an entry. If the limits are exceeded, also removes the entries that were written
+    /// first.
     func write(_ record: Record, for key: [UInt8], _ limits: StorageLimits) throws {
         guard try !writeWithinBudget(record, for: key, limits) else { return }
         try database.transaction {
@@ -56,7 +57,7 @@ extension Connection {
         }
     }
 
-    /// Removes a damaged row, unless it was replaced by another one.
+    /// Removes a damaged row, unless another row has replaced it.
     func remove(_ key: [UInt8], checksum: Int64) throws {
         try key.withUnsafeBytes { key in
             try deleteDamaged.bind(key, at: 1)
@@ -79,7 +80,7 @@ extension Connection {
         }
     }
 
-    /// Returns the keys after a key with the dates and sizes of their rows.
+    /// Returns the keys that follow a key, with the dates and sizes of their rows.
     func summaries(after key: [UInt8], limit: Int) throws -> [StorageEntry.Summary] {
         let list = try database.prepare(
             "SELECT key, date, length(data) FROM entries WHERE key > ?1 ORDER BY key LIMIT ?2")
@@ -95,21 +96,21 @@ extension Connection {
         }
     }
 
-    /// Writes an entry and verifies that its key leads to it.
+    /// Writes an entry and verifies that its key leads to this entry.
     ///
-    /// In damaged pages that SQLite considers intact, the key may lead to an older entry.
+    /// If pages are damaged but SQLite considers them intact, the key may lead to an older entry.
     private func write(_ record: Record, for key: [UInt8]) throws {
         guard try !put(record, for: key) else { return }
         let failure = SQLiteError(SQLITE_CORRUPT, "a written entry cannot be found")
         guard sqlite3_get_autocommit(database.handle) != 0 else { throw failure }
-        // Another connection may have replaced or removed the entry, but cannot within a
+        // Another connection may have replaced or removed the entry, but it cannot do so within a
         // transaction.
         try database.transaction {
             guard try put(record, for: key) else { throw failure }
         }
     }
 
-    /// - Returns: Whether the key leads to the written row.
+    /// - Returns: Whether the key leads to the row that was written.
     private func put(_ record: Record, for key: [UInt8]) throws -> Bool {
         try key.withUnsafeBytes { key in
             try record.data.withUnsafeBytes { data in
@@ -126,12 +127,12 @@ extension Connection {
         }
     }
 
-    /// Deletes the oldest rows until a tenth is free, if the limits are exceeded.
+    /// If a limit is exceeded, deletes the oldest rows until a tenth of each limit is free.
     ///
-    /// The free tenth avoids checking all rows on every write.
+    /// The free tenth makes it unnecessary to check all rows on every write.
     ///
-    /// - Returns: The amount that may be written before the next check. At most a tenth, because
-    ///   other connections write as well.
+    /// - Returns: The amount that may be written before the next check. It is at most a tenth of
+    ///   each limit, because other connections also write.
     private func makeRoom(_ limits: StorageLimits) throws -> (bytes: Int, count: Int) {
         let written = sqlite3_last_insert_rowid(database.handle)
         let totals = try database.prepare("SELECT coalesce(sum(length(key) + length(data)), 0), count(*) FROM entries")

@@ -4,16 +4,18 @@ import WebServiceStorage
 
 /// A connection to the database, with its prepared statements.
 ///
-/// @unchecked: used by one thread at a time, which holds the lock of its ``ConnectionSlot`` or has
-/// taken the connection from it.
+/// @unchecked: used by only one thread at a time, which holds the lock of its ``ConnectionSlot`` or
+/// has taken the connection from the slot.
 final class Connection: @unchecked Sendable {
-    /// Keys are compared as bytes. A replaced row gets a new number, which is the highest.
+    /// Keys are compared as bytes. A row that replaces another one gets a new number, which is the
+    /// highest.
     private static let table = """
         CREATE TABLE entries (number INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, \
         form INTEGER NOT NULL, date INTEGER, checksum INTEGER NOT NULL, data BLOB NOT NULL)
         """
 
-    /// The number of log pages at which the log is copied into the database. SQLite's default.
+    /// The number of log pages at which the log is copied into the database. This is SQLite's
+    /// default.
     private static let checkpointPages: Int32 = 1000
 
     let database: Database
@@ -22,14 +24,16 @@ final class Connection: @unchecked Sendable {
     let locate: Statement
     let delete: Statement
     let deleteDamaged: Statement
-    /// The numbers of bytes and entries that may be written before the limits are checked again.
+    /// The number of bytes and the number of entries that may be written before the limits are
+    /// checked again.
     var budget = (bytes: 0, count: 0)
 
-    /// The state of the files at the last check.
+    /// The files as they were at the last check.
     private(set) var snapshot: DatabaseFiles.Snapshot
     private let files: DatabaseFiles
     private var lastLook: UInt64
-    /// The length of the log after the last write, in pages; 0 after a checkpoint was requested.
+    /// The length of the log after the last write, in pages. It is 0 after a checkpoint was
+    /// requested.
     private var logPages: Int32 = 0
 
     /// Opens a database, and creates the table if the database is empty.
@@ -60,8 +64,8 @@ final class Connection: @unchecked Sendable {
 
     deinit {
         sqlite3_wal_hook(database.handle, nil, nil)
-        // The last connection to close copies the log into the database and deletes it. This is
-        // disabled if the files were replaced or truncated.
+        // The last connection that is closed copies the log into the database and deletes the log.
+        // This is disabled if the files were replaced or truncated.
         let now = try? files.snapshot()  // on failure, the files count as changed
         if now.map({ !snapshot.hasSameDatabase($0) || !snapshot.hasSameIndex($0) || snapshot.hasShorterLog($0) })
             ?? true
@@ -70,9 +74,9 @@ final class Connection: @unchecked Sendable {
         }
     }
 
-    /// Returns whether the open files are still those at their path.
+    /// Returns whether the open files are still those at their paths.
     ///
-    /// Checks again if the last check is at least `nanoseconds` ago.
+    /// The files are checked again if the last check was at least `nanoseconds` ago.
     func isCurrent(_ clock: TaskClock, lookingEvery nanoseconds: UInt64) -> Bool {
         let instant = nanoseconds > 0 ? clock.now : 0
         if nanoseconds > 0, instant &- lastLook < nanoseconds { return true }
@@ -84,14 +88,15 @@ final class Connection: @unchecked Sendable {
 
     /// Returns whether the log should be copied into the database.
     ///
-    /// Returns `true` once, until the next write.
+    /// If it returns `true`, it then returns `false` until the next write.
     func takeCheckpointIsDue() -> Bool {
         guard logPages >= Self.checkpointPages else { return false }
         logPages = 0
         return true
     }
 
-    /// Copies the log into the database, except for the parts that other connections still read.
+    /// Copies the log into the database, except for the parts that other connections are still
+    /// reading.
     func checkpoint() throws {
         let code = sqlite3_wal_checkpoint_v2(database.handle, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
         if code != SQLITE_BUSY && code != SQLITE_LOCKED { try database.check(code) }
@@ -100,11 +105,12 @@ final class Connection: @unchecked Sendable {
     private static func open(_ files: DatabaseFiles, _ durability: StorageEntry.Durability) throws -> Database {
         let database = try Database(path: files.database)
         let version = files.purpose.rawValue
-        // Checked before the first read; a read-only format of the file is detected later.
+        // This is checked before the first read. A file format that permits only reading is
+        // detected later.
         guard !database.isReadOnly else {
             throw SQLiteError(SQLITE_READONLY, "the file could not be opened for writing; check its permissions")
         }
-        // The contents of a damaged or foreign schema are not executed.
+        // The contents of a damaged or foreign schema must not be executed.
         csqlite_configure(database.handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
         csqlite_configure(database.handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         try database.execute(

@@ -2,9 +2,9 @@ import CSQLite
 import WebServiceCore
 import WebServiceStorage
 
-/// A connection for reading and one for writing, so that reads do not wait for writes.
+/// A connection for reading and a connection for writing, so that reads do not wait for writes.
 ///
-/// The pair retries work after failures, and opens connections again if necessary.
+/// The pair retries work after failures, and reopens connections if necessary.
 final class ConnectionPair: Sendable {
     let reader: ConnectionSlot
     let writer: ConnectionSlot
@@ -15,7 +15,7 @@ final class ConnectionPair: Sendable {
     private let isForked: Bool
 
     /// - Parameters:
-    ///   - patience: The timeout for a database that is busy.
+    ///   - patience: The timeout for a busy database.
     ///   - isForked: Whether the process was forked.
     init(
         files: DatabaseFiles, durability: StorageEntry.Durability, clock: TaskClock, patience: Duration,
@@ -30,22 +30,24 @@ final class ConnectionPair: Sendable {
         writer = ConnectionSlot("writer", clock: clock, nanosecondsBetweenLooks: 0)
     }
 
-    /// Executes work on the caller's thread if that takes only microseconds.
+    /// Executes work on the caller's thread if the work takes only microseconds.
     ///
-    /// - Returns: `nil` if the work must be executed by ``later(_:_:_:)``.
+    /// - Returns: `nil` if ``later(_:_:_:)`` must execute the work.
     func now<Value: Sendable>(_ slot: ConnectionSlot, _ work: (Connection) throws -> Value?) -> Value? {
         let (value, checkpointIsDue) = slot.useAtOnce(work)
         if checkpointIsDue { checkpoint(slot) }
         return value
     }
 
-    /// Executes work on the queue of the slot, where it may wait for the disk and other processes.
+    /// Executes work on the queue of the slot. The work may wait for the disk and for other
+    /// processes.
     ///
     /// - Parameter name: A verb phrase that describes the work in errors.
     func later<Value: Sendable>(
         _ slot: ConnectionSlot, _ name: String, _ work: @escaping @Sendable (Connection) throws -> Value
     ) async throws -> Value {
-        // The timeout includes the time in the queue, so that waits for the database do not add up.
+        // The timeout includes the time in the queue, so that the waiting times for the database do
+        // not add up.
         let end = clock.now.addingSaturated(patience)
         let token = WorkCount.current?.begin()
         return try await withCheckedThrowingContinuation { continuation in
@@ -57,12 +59,13 @@ final class ConnectionPair: Sendable {
         }
     }
 
-    /// Executes work on the caller's thread, where it may wait for the disk and other processes.
+    /// Executes work on the caller's thread. The work may wait for the disk and for other
+    /// processes.
     ///
     /// - Parameters:
     ///   - name: A verb phrase that describes the work in errors.
-    ///   - end: The instant at which waiting for a busy database ends. Defaults to `nil`: after the
-    ///     timeout.
+    ///   - end: The instant at which waiting for a busy database ends. Defaults to `nil`, which
+    ///     means after the timeout.
     func use<Value>(
         _ slot: ConnectionSlot, _ name: String, until end: UInt64? = nil, _ work: (Connection) throws -> Value
     ) throws -> Value {
@@ -87,7 +90,7 @@ final class ConnectionPair: Sendable {
         writer.close()
     }
 
-    /// Closes the connections after the changes in progress, and deletes all files.
+    /// Closes the connections after the changes in progress have been made, and deletes all files.
     func erase() async throws {
         try await writer.queue.result { [self] in
             close()
@@ -100,19 +103,20 @@ final class ConnectionPair: Sendable {
     private func checkpoint(_ slot: ConnectionSlot) {
         let end = clock.now.addingSaturated(patience)
         let body: @Sendable () -> Void = {
-            try? self.perform(slot, until: end) {  // the log grows, and the next write tries again
+            try? self.perform(slot, until: end) {  // on failure, the next write tries again
                 try $0.checkpoint()
             }
         }
-        // That of an outbox must not open the database after the outbox was closed.
+        // The checkpoint of an outbox must not open the database after the outbox was closed.
         if isForked || files.purpose == .outbox { body() } else { slot.queue.run(body) }
     }
 
     /// Executes work with the connection of a slot.
     ///
-    /// Retries while the database is busy, once with new connections after a failure, and with a
-    /// new database if two consecutive attempts report the old one as damaged. A single report is
-    /// not sufficient, because SQLite also reports a failed read (`EIO`) as damage.
+    /// Retries while the database is busy. After a failure, retries once with new connections. If
+    /// two consecutive attempts report the database as damaged, retries with a new database. A
+    /// single report is not sufficient, because SQLite also reports a failed read (`EIO`) as
+    /// damage.
     private func perform<Value>(
         _ slot: ConnectionSlot, until end: UInt64, _ work: (Connection) throws -> Value
     ) throws -> Value {
@@ -146,7 +150,7 @@ final class ConnectionPair: Sendable {
         }
     }
 
-    /// Takes the connection of a slot. Closes all connections if the files have changed.
+    /// Takes the connection of a slot. If the files have changed, closes all connections.
     private func takeCurrent(
         _ slot: ConnectionSlot, _ before: inout DatabaseFiles.Snapshot?
     ) -> (connection: Connection?, closings: Int) {
@@ -157,16 +161,16 @@ final class ConnectionPair: Sendable {
         return slot.take()
     }
 
-    /// Opens the database, or creates a new one if it is damaged.
+    /// Opens the database, or creates a new one if the database is damaged.
     ///
-    /// Moves an unreadable database aside, but never one that another process has created in its
-    /// place.
+    /// An unreadable database is moved aside, but never one that another process has created to
+    /// replace it.
     private func open(after before: DatabaseFiles.Snapshot?, instead damaged: FileIdentity?) throws -> Connection {
         try files.exclusively(durability) {
             if let before { try files.deleteLog(ifStrangeTo: before) }
             if let damaged, damaged == (try files.snapshot()).database?.file { try files.moveAside() }
             try files.makeDatabase()
-            // The second attempt confirms the report of the first one.
+            // The second attempt confirms the report of the first attempt.
             for _ in 0..<2 {
                 do {
                     return try Connection(files, durability: durability, clock: clock)

@@ -1,17 +1,18 @@
 import WebServiceCore
 
-/// One connection and its lock.
+/// A connection and its lock.
 ///
 /// The connection is used either under the lock, for microseconds, or after the queue has taken it,
 /// for work that may wait. I/O under the lock is intentional: the lock guards only the connection,
-/// and waiting threads would otherwise wait for SQLite's own lock.
+/// and the waiting threads would otherwise wait for SQLite's own lock.
 final class ConnectionSlot: Sendable {
     private struct State {
-        /// `nil` before the first use, after closing, and while the queue uses the connection.
+        /// The connection. It is `nil` before the first use, after closing, and while the queue
+        /// uses the connection.
         var idle: Connection?
-        /// The number of times the slot was closed.
+        /// The number of times that the slot was closed.
         ///
-        /// Prevents a connection that was taken before the slot was closed from being put back.
+        /// It prevents a connection that was taken before the slot was closed from being put back.
         var closings = 0
     }
 
@@ -28,8 +29,8 @@ final class ConnectionSlot: Sendable {
 
     /// Executes work with the connection under the lock.
     ///
-    /// - Returns: A `nil` value if there is no current connection or the work fails. The queue then
-    ///   executes the work again, with retries.
+    /// - Returns: A `nil` value if there is no current connection or if the work fails. The queue
+    ///   then executes the work again, with retries.
     func useAtOnce<Value: Sendable>(_ body: (Connection) throws -> Value?) -> (value: Value?, checkpointIsDue: Bool) {
         state.withLock { state in
             guard let connection = state.idle, isCurrent(connection) else { return (nil, false) }
@@ -45,7 +46,8 @@ final class ConnectionSlot: Sendable {
         connection.isCurrent(clock, lookingEvery: nanosecondsBetweenLooks)
     }
 
-    /// Takes the connection for exclusive use, with the number to pass to ``putBack(_:closings:)``.
+    /// Takes the connection for exclusive use. Also returns the number to pass to
+    /// ``putBack(_:closings:)``.
     func take() -> (connection: Connection?, closings: Int) {
         state.withLock { state in
             let taken = (state.idle, state.closings)

@@ -2,10 +2,10 @@ import Foundation
 import WebServiceCore
 import WebServiceStorage
 
-/// An entry as a row of the table, with a checksum of all columns and the key.
+/// An entry as a row of the table. The checksum covers the key and all other columns.
 struct Record: Sendable {
     let form: Int64
-    /// The microseconds since 1970.
+    /// The date in microseconds since 1970.
     let date: Int64?
     let checksum: Int64
     let data: Data
@@ -28,7 +28,7 @@ extension Record {
         checksum = Self.checksum(of: key, form, date, data)
     }
 
-    /// Returns the stored entry, or `nil` if the checksum does not match or the form is unknown.
+    /// Returns the stored entry, or `nil` if the checksum does not match or if the form is unknown.
     func entry(for key: [UInt8]) -> StorageEntry? {
         guard checksum == Self.checksum(of: key, form, date, data) else { return nil }
         let date = date.map { Date(timeIntervalSince1970: Double($0) / 1_000_000) }

@@ -1,16 +1,16 @@
 import CSQLite
 import Foundation
 
-/// An open database, which is closed when the object is deallocated. It must not be used by two
-/// threads at the same time.
+/// An open database. It is closed when the object is deallocated. Two threads must not use it at
+/// the same time.
 ///
-/// SQLite's own locks are disabled.
+/// The mutexes of the SQLite connection are disabled.
 final class Database {
     let handle: OpaquePointer
 
     init(path: String) throws {
-        // Without locks, SQLite shares memory between connections, which are used by several
-        // threads here.
+        // If SQLite was compiled without locks, its connections share unprotected memory, so
+        // several threads must not use them.
         guard sqlite3_threadsafe() != 0 else {
             throw SQLiteError(SQLITE_MISUSE, "SQLite was compiled for a single thread; use a thread-safe build")
         }
@@ -31,7 +31,7 @@ final class Database {
 
     var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") != 0 }
 
-    /// Executes statements without returning rows.
+    /// Executes statements that return no rows.
     func execute(_ sql: String) throws {
         try check(sqlite3_exec(handle, sql, nil, nil, nil))
     }
@@ -43,7 +43,8 @@ final class Database {
         return Statement(statement, of: handle)
     }
 
-    /// Executes changes as one transaction, which is rolled back if the body throws.
+    /// Executes changes as one transaction. The transaction is rolled back if the body throws an
+    /// error.
     func transaction(_ body: () throws -> Void) throws {
         try execute("BEGIN IMMEDIATE")
         do {
@@ -60,7 +61,7 @@ final class Database {
     }
 }
 
-/// A prepared statement. Bound bytes must stay valid until the statement is reset.
+/// A prepared statement. Bound bytes must remain valid until the statement is reset.
 final class Statement {
     private let handle: OpaquePointer
     private let database: OpaquePointer
@@ -88,7 +89,7 @@ final class Statement {
         if let value { sqlite3_bind_int64(handle, index, value) } else { sqlite3_bind_null(handle, index) }
     }
 
-    /// Executes the statement up to the next row, and returns whether there is one.
+    /// Executes the statement up to the next row. Returns whether there is a row.
     func step() throws -> Bool {
         let code = sqlite3_step(handle)
         guard code == SQLITE_ROW || code == SQLITE_DONE else { throw SQLiteError(code, of: database) }

@@ -11,15 +11,15 @@ struct FileIdentity: Equatable {
 
 /// The files of a database: the database, its log, the index of the log, and a lock file.
 ///
-/// The lock file is locked while one of the others is created or moved aside.
+/// The lock file is locked while one of the other files is created or moved aside.
 struct DatabaseFiles: Sendable {
-    /// The files at one instant; `nil` for a missing file.
+    /// The files at one instant. The value for a missing file is `nil`.
     struct Snapshot {
         var database, log, index: (file: FileIdentity, size: Int64)?
     }
 
-    /// What a database contains. The raw value is the `user_version` of the database, which also
-    /// specifies the layout of its table. A database with another version is not used.
+    /// The purpose of a database. The raw value is the `user_version` of the database, which also
+    /// identifies the layout of its table. A database with another version is not used.
     enum Purpose: Int64 {
         case storage = 1
         case outbox = 1001
@@ -42,13 +42,13 @@ struct DatabaseFiles: Sendable {
         lock = database + ".lock"
     }
 
-    /// - Throws: An error if the existence of a file cannot be determined. If the file were treated
-    ///   as deleted, its log would be deleted as well.
+    /// - Throws: An error if it cannot be determined whether a file exists. If the database were
+    ///   treated as deleted, its log would also be deleted.
     func snapshot() throws(SystemFailure) -> Snapshot {
         Snapshot(database: try Self.look(database), log: try Self.look(log), index: try Self.look(index))
     }
 
-    /// Executes the body while holding the lock file. Throws a busy error if the file is already
+    /// Executes the body while the lock file is locked. Throws a busy error if it is already
     /// locked.
     func exclusively<Value>(_ durability: StorageEntry.Durability, _ body: () throws -> Value) throws -> Value {
         try Folder.create((database as NSString).deletingLastPathComponent, synchronize: durability == .power)
@@ -60,7 +60,7 @@ struct DatabaseFiles: Sendable {
         return try body()
     }
 
-    /// Creates an empty file that only its owner can read, unless the file exists.
+    /// Creates an empty file that only its owner can access, unless the file exists.
     func makeDatabase() throws {
         var status = stat()
         if try system("lstat", { lstat(database, &status) == 0 ? 1 : errno == ENOENT ? 0 : -1 }) == 1 {
@@ -75,7 +75,8 @@ struct DatabaseFiles: Sendable {
         close(try system("open") { open(database, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600) })
     }
 
-    /// Deletes a log that belongs to another database, because SQLite would apply it to this one.
+    /// Deletes a log that belongs to another database, because SQLite would apply it to this
+    /// database.
     func deleteLog(ifStrangeTo snapshot: Snapshot) throws(SystemFailure) {
         guard snapshot.hasStrangeLog(try self.snapshot()) else { return }
         unlink(log)
@@ -83,7 +84,7 @@ struct DatabaseFiles: Sendable {
     }
 
     /// Appends the suffix `.damaged` to the name of the database, and renames its log accordingly.
-    /// Existing files of these names are replaced. For an outbox, the names are unique.
+    /// Existing files with these names are replaced. For an outbox, the names are unique.
     func moveAside() throws {
         let aside = database + (purpose == .outbox ? ".\(UUID().uuidString.lowercased())" : "") + ".damaged"
         try system("rename") { rename(database, aside) }
@@ -109,9 +110,11 @@ struct DatabaseFiles: Sendable {
 }
 
 extension DatabaseFiles.Snapshot {
-    /// Returns whether a connection opened with these files can continue with the current ones.
+    /// Returns whether a connection that was opened with these files can continue with the current
+    /// files.
     ///
-    /// No file may have been deleted, replaced or truncated, except for a log truncated by SQLite.
+    /// No file may have been deleted, replaced or truncated, except for a log that SQLite has
+    /// truncated.
     func isStill(_ now: Self) -> Bool {
         hasSameDatabase(now) && hasSameIndex(now) && log?.file == now.log?.file && !hasShorterLog(now)
     }
@@ -120,8 +123,8 @@ extension DatabaseFiles.Snapshot {
         database?.file == now.database?.file && database?.size ?? 0 <= now.database?.size ?? 0
     }
 
-    /// Returns whether the index is the same file and not shorter. SQLite maps it into memory, and
-    /// reading beyond its end terminates the process.
+    /// Returns whether the index is the same file and is not shorter. SQLite maps the index into
+    /// memory, and reading beyond its end would terminate the process.
     func hasSameIndex(_ now: Self) -> Bool {
         index?.file == now.index?.file && index?.size ?? 0 <= now.index?.size ?? 0
     }

@@ -159,7 +159,7 @@ package final class ChildProcess: Sendable {
         return reap(WNOHANG) == nil
     }
 
-    /// Sends a signal to the process. Has no effect before the start and after the end.
+    /// Sends a signal to the process. Has no effect before the process starts or after it ends.
     package func send(_ signal: Int32) {
         state.withLock { state in
             guard case .running(let pid) = state else { return }

@@ -26,7 +26,7 @@ struct TLSCertificates: Sendable {
     let printName: Print
     let releaseStream: ReleaseStream
 
-    /// - Parameter load: Returns the address of a function; `nil` if it is missing.
+    /// - Parameter load: A closure that returns the address of a function; `nil` if it is missing.
     /// - Returns: `nil` if a function is missing.
     init?(_ load: (String) -> UnsafeMutableRawPointer?) {
         func function<Function>(_ name: String, as type: Function.Type) -> Function? {

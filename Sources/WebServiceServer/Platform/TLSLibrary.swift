@@ -34,7 +34,7 @@ struct TLSLibrary: Sendable {
     let writeStream: Write
     let failure: Failure
     let clearErrors: Clear
-    /// `nil` if a function for the certificates of clients is missing.
+    /// The functions for client certificates; `nil` if one of them is missing.
     let certificates: TLSCertificates?
 
     /// The library of the system; `nil` if it is missing.

@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackSocket
 import WebServiceCore
 
 /// The certificate and the key of a server, for all its connections.
@@ -19,7 +20,7 @@ final class TLSContext: Sendable {
     ///   - key: The path of a PEM file.
     ///   - clients: The verification of clients. Defaults to `nil`: no certificate is requested.
     ///   - library: The library of the system; `nil` if it is missing.
-    /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
+    /// - Throws: `WebServiceError.Code.tlsUnavailable`.
     init(
         certificate: String, key: String, clients: Clients? = nil, library: TLSLibrary? = .system
     ) throws {
@@ -55,8 +56,8 @@ final class TLSContext: Sendable {
 /// delayed.
 final class TLSStream: Sendable {
     private let context: TLSContext
-    /// The objects of OpenSSL. They are used only with the lock held, because OpenSSL does not
-    /// synchronize the use of a connection.
+    /// The objects of OpenSSL. Steps that threads may perform concurrently hold the lock, because
+    /// OpenSSL does not synchronize the use of a connection.
     private nonisolated(unsafe) let objects: Objects
     private let lock = Mutex(())
 
@@ -93,7 +94,7 @@ final class TLSStream: Sendable {
     /// Performs the TLS handshake.
     ///
     /// - Returns: Whether the handshake succeeded.
-    func accept(over socket: Socket) -> Bool {
+    func accept(over socket: LoopbackSocket) -> Bool {
         complete(over: socket) { $0.accept(objects.connection) } == 1
     }
 
@@ -105,7 +106,7 @@ final class TLSStream: Sendable {
     /// Reads once into a buffer. Blocks until decrypted bytes are available.
     ///
     /// - Returns: The number of bytes; 0 at the end of the stream and after an error.
-    func receive(into buffer: inout [UInt8], over socket: Socket) -> Int {
+    func receive(into buffer: inout [UInt8], over socket: LoopbackSocket) -> Int {
         let count = buffer.withUnsafeMutableBytes { room in
             guard let start = room.baseAddress else { return 0 }
             return Int(complete(over: socket) { $0.read(objects.connection, start, CInt(clamping: room.count)) })
@@ -116,7 +117,7 @@ final class TLSStream: Sendable {
     /// Encrypts and sends bytes. Blocks while the client does not read.
     ///
     /// - Returns: Whether all bytes were written.
-    func send(_ data: Data, over socket: Socket) -> Bool {
+    func send(_ data: Data, over socket: LoopbackSocket) -> Bool {
         var rest = data[...]
         while !rest.isEmpty {
             let piece = rest.prefix(Self.maximum)
@@ -131,7 +132,7 @@ final class TLSStream: Sendable {
     }
 
     /// Sends `close_notify` (RFC 8446, section 6.1).
-    func finishSending(over socket: Socket) {
+    func finishSending(over socket: LoopbackSocket) {
         lock.withLock { _ in
             context.library.clearErrors()
             _ = context.library.shutDown(objects.connection)
@@ -141,7 +142,7 @@ final class TLSStream: Sendable {
 
     /// Repeats a step until it is complete or fails, and transfers bytes over the socket in
     /// between.
-    private func complete(over socket: Socket, _ step: (TLSLibrary) -> CInt) -> CInt {
+    private func complete(over socket: LoopbackSocket, _ step: (TLSLibrary) -> CInt) -> CInt {
         let library = context.library
         var buffer = [UInt8]()
         while true {
@@ -167,7 +168,7 @@ final class TLSStream: Sendable {
     }
 
     /// Sends the bytes that OpenSSL has written.
-    private func flush(to socket: Socket) -> Bool {
+    private func flush(to socket: LoopbackSocket) -> Bool {
         var data = Data()
         let library = context.library
         withUnsafeTemporaryAllocation(byteCount: Self.maximum, alignment: 16) { room in

@@ -53,9 +53,9 @@ private final class MemoryPipe: Sendable {
     private struct State {
         var pieces = Queue<Data>()
         var count = 0
-        /// A Boolean value that indicates whether the sender has ended.
+        /// Whether the sender has ended.
         var isOver = false
-        /// A Boolean value that indicates whether the receiver has closed the connection.
+        /// Whether the receiver has closed the connection.
         var isClosed = false
         /// The error with which the other end has ended or closed the connection.
         var error: (any Error)?

@@ -37,7 +37,7 @@ public final class MockWebSocket: Sendable {
     }
 
     /// Returns the next message of the client; `nil` after the client has closed the connection
-    /// with the code 1000 or 1001 or without a code.
+    /// with code 1000 or 1001 or without a code.
     ///
     /// - Throws: The error with which the connection has ended.
     public func next() async throws -> WebSocketMessage? { try await channel.next() }
@@ -96,18 +96,19 @@ extension MockResponse {
     /// Returns a response that accepts the handshake of a WebSocket connection, and runs a script
     /// on the connection.
     ///
-    /// After the script, the connection is closed with the code 1000, or with 1011 if the script
-    /// throws an error. A request that is not a valid handshake receives status 400, 405 or
-    /// 426. `headers` are added to the response; `wire` and the body have no effect.
+    /// After the script, the connection is closed with code 1000, or with 1011 if the script throws
+    /// an error. A request that is not a valid handshake receives status 400, 405 or 426. `headers`
+    /// are added to the response that accepts the handshake, and `delay` precedes the response.
+    /// `wire` and the body have no effect.
     ///
     /// - Parameters:
     ///   - subprotocols: The supported subprotocols, in order of preference.
-    ///   - compresses: A Boolean value that indicates whether messages are compressed if the client
-    ///     supports compression (RFC 7692). Defaults to `true`.
-    ///   - respondsToPings: Whether the pings of the client are answered. A client considers a
-    ///     server that sends nothing else lost. Defaults to `true`.
-    ///   - script: Receives and sends the messages. On a server, its Swift task is cancelled when
-    ///     the connection ends.
+    ///   - compresses: Whether messages are compressed if the client supports compression (RFC
+    ///     7692). Defaults to `true`.
+    ///   - respondsToPings: Whether the server responds to the pings of the client. If it does not
+    ///     and sends nothing else, a client considers the connection lost. Defaults to `true`.
+    ///   - script: A closure that receives and sends the messages. On a server, its Swift task is
+    ///     cancelled when the connection ends.
     public static func webSocket(
         subprotocols: [String] = [], compresses: Bool = true, respondsToPings: Bool = true,
         _ script: @escaping WebSocketScript
@@ -129,11 +130,11 @@ extension MockResponse {
                 subprotocols: upgrade.subprotocols, deflate: upgrade.compresses ? DeflateParameters() : nil)
             var response = MockResponse(statusCode: 101)
             response.headers = handshake.fields(for: agreement).adding(headers)
-            return (response, agreement)
+            return (response.after(delay), agreement)
         } catch {
             var response = MockResponse(statusCode: error.status, text: "\(error)\n")
             response.headers = response.headers.adding(ServerHandshake.fields(for: error))
-            return (response, nil)
+            return (response.after(delay), nil)
         }
     }
 }

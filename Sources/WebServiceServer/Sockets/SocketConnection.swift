@@ -9,7 +9,7 @@ final class SocketConnection: ByteConnection {
 
     private struct State {
         var readers = Queue<Reader>()
-        /// After the end, the descriptor may belong to another connection.
+        /// Whether the connection was closed. The descriptor may then belong to another connection.
         var isClosed = false
     }
 
@@ -64,8 +64,8 @@ final class SocketConnection: ByteConnection {
     }
 
     func close() {
-        // This happens within the lock, because afterwards ``serve()`` returns, and the descriptor
-        // is released.
+        // The connection is ended within the lock, because ``serve()`` returns afterwards, and the
+        // descriptor is then released.
         let isFirst = state.withLock { state in
             defer { state.isClosed = true }
             if !state.isClosed { socket.disconnect() }  // also ends a call that blocks

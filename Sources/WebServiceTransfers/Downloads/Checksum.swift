@@ -10,13 +10,13 @@ public struct Checksum: Sendable, Hashable {
     /// The hash; `nil` if the given string is not a hash.
     let hash: [UInt8]?
 
-    /// Returns a SHA-256 hash (FIPS 180-4).
+    /// Returns a checksum with a SHA-256 hash (FIPS 180-4).
     ///
     /// - Parameter hex: 64 hexadecimal digits. With any other string, the download fails with
     ///   `WebServiceError.Code.download` before a request is sent.
     public static func sha256(_ hex: String) -> Checksum { Checksum(.sha256, hex) }
 
-    /// Returns a SHA-512 hash (FIPS 180-4).
+    /// Returns a checksum with a SHA-512 hash (FIPS 180-4).
     ///
     /// - Parameter hex: 128 hexadecimal digits. With any other string, the download fails with
     ///   `WebServiceError.Code.download` before a request is sent.

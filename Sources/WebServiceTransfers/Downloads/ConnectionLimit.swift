@@ -3,9 +3,9 @@ import WebServiceCore
 /// The number of concurrent requests that a server accepts, which a download determines by trial.
 ///
 /// A rejected request reduces the limit. After a certain number of completed requests, one more
-/// concurrent request is tried. Each rejected trial doubles the number that must complete before
-/// the next trial. A server that accepts `n` requests at a time therefore rejects few of them: the
-/// first ones beyond `n`, and then at most one for each doubling.
+/// concurrent request is tried. Each rejected trial doubles the number of requests that must
+/// complete before the next trial. A server that accepts `n` requests at a time therefore rejects
+/// few requests: the first requests beyond `n`, and then at most one request for each doubling.
 struct ConnectionLimit: Sendable {
     private(set) var value: Int
     private var maximum: Int
@@ -13,8 +13,7 @@ struct ConnectionLimit: Sendable {
     private var completed = 0
     /// The number of requests that each connection must complete before the next trial.
     private var patience = 1
-    /// A Boolean value that indicates whether the last change was an increase that has not been
-    /// confirmed.
+    /// Whether the last change was an increase that has not been confirmed.
     private var isTrial = false
     /// The instant before which no trial begins.
     private var earliest: UInt64 = 0
@@ -24,8 +23,8 @@ struct ConnectionLimit: Sendable {
         value = maximum
     }
 
-    /// Records the completion of a request, and increases the limit by one after enough
-    /// completions.
+    /// Records the completion of a request. After enough completions, increases the limit by one,
+    /// up to the maximum.
     mutating func complete(_ now: UInt64) {
         completed += 1
         guard completed >= value * patience, now >= earliest else { return }

@@ -42,7 +42,7 @@ struct DownloadDestination: Sendable, Equatable {
 extension DownloadDestination {
     /// Opens the folder. A link to a folder is followed.
     ///
-    /// - Returns: `nil` if it does not exist.
+    /// - Returns: `nil` if the folder does not exist.
     func openFolder() throws(WebServiceError) -> Folder? {
         do throws(SystemFailure) { return try Folder(folder, followsLink: true) } catch {
             throw error.error(.download, "the folder \(folder) could not be opened")
@@ -74,7 +74,7 @@ extension DownloadDestination {
         let ends = folder.utf8.indices.dropFirst().filter { folder.utf8[$0] == UInt8(ascii: "/") }
         for end in ends + [folder.endIndex] {
             let path = String(folder[..<end])
-            // A folder that cannot be read exists.
+            // A folder that cannot be read exists nevertheless.
             do throws(SystemFailure) { if try Folder(path, followsLink: true) == nil { return path } } catch {
                 if !error.isRefused { return path }
             }

@@ -3,21 +3,21 @@ import WebServiceCore
 
 /// The decision about a response.
 extension DownloadPlan {
-    /// The head of a response: everything that the decision depends on.
+    /// The parts of a response's head that the decision depends on.
     struct Head: Sendable {
         let status: Int
         let headers: Headers
-        /// The length of the body, in bytes; `nil` if it is unknown, as that of a compressed body.
+        /// The length of the body, in bytes; `nil` if it is unknown, as it is for a compressed
+        /// body.
         let length: Int64?
-        /// A Boolean value that indicates whether `Content-Length` is not one number.
+        /// Whether `Content-Length` is present but does not specify exactly one length.
         let hasInvalidLength: Bool
-        /// A Boolean value that indicates whether the body is compressed, although the request
-        /// forbids it.
+        /// Whether the body is compressed, although the request forbids it.
         let isEncoded: Bool
 
         /// - Parameter bodyLength: The length of the body according to the session; `nil` if it is
-        ///   unknown. `Content-Length` takes precedence, so that a body that the session has cut is
-        ///   detected.
+        ///   unknown. `Content-Length` takes precedence, so that a body that the session has
+        ///   truncated is detected.
         init(status: Int, headers: Headers, bodyLength: Int64? = nil) {
             self.status = status
             self.headers = headers
@@ -33,8 +33,7 @@ extension DownloadPlan {
             digits.allSatisfy(ASCII.isDigit) ? Int64(String(Substring(digits))) : nil
         }
 
-        /// A Boolean value that indicates whether the body is not the representation that the
-        /// validators identify.
+        /// Whether the body is not the representation that the validators identify.
         var isTransformed: Bool { isEncoded || status == 203 }
 
         fileprivate var hasSeveralParts: Bool {
@@ -44,15 +43,15 @@ extension DownloadPlan {
 
     /// The use of a response body.
     enum Step: Sendable, Equatable {
-        /// The body is this range of the file. It begins at the requested offset, or before it if
-        /// the bytes that both contain can be compared.
+        /// The body is this range of the file. The range begins at the requested offset, or before
+        /// the offset if the overlapping bytes can be compared.
         ///
         /// The total is the length of the file; `nil` if it is unknown.
         case part(ClosedRange<Int64>, total: Int64?)
-        /// The body is the whole file, of this length if it is known. The existing bytes cannot be
-        /// used.
+        /// The body is the whole file. The total is the length of the file; `nil` if it is unknown.
+        /// The existing bytes cannot be used.
         case wholeFile(total: Int64?)
-        /// The body is not a part of the file, because all bytes of the file exist.
+        /// The body is not a part of the file, because all bytes of the file already exist.
         case complete
         /// The body cannot be used, so the whole file must be requested. The string is the reason.
         case requestWholeFile(String)
@@ -66,8 +65,8 @@ extension DownloadPlan {
 
     /// Returns how the body of a response is used.
     ///
-    /// The status, the range, the lengths and the validators decide together. Bytes are joined, and
-    /// a file counts as complete, only if all of them agree.
+    /// The decision depends on the status, the range, the lengths and the validators. Bytes are
+    /// joined, and a file counts as complete, only if all of these agree.
     ///
     /// - Parameters:
     ///   - head: The head of a response with status 200, 203, 206 or 416.
@@ -125,7 +124,8 @@ extension DownloadPlan {
         let total = head.length ?? range.flatMap(ContentRange.init)?.total
         if let range {
             guard !head.isEncoded, let total, ContentRange(range) == .bytes(0...max(total, 1) - 1, total: total) else {
-                // The body is a part of the file. Without its length, it may also be the file.
+                // The body is a part of the file. If its length is unknown, it may also be the
+                // whole file.
                 return head.length == nil ? refusal("the response has a Content-Range") : part(head, known)
             }
         } else if total.map(isRequestedLength) ?? (offset ?? 0 > 0) {
@@ -144,8 +144,8 @@ extension DownloadPlan {
     /// The reason to request the whole file after a body of the requested or of unknown length.
     static let doubt = "the response may be the part that was requested"
 
-    /// Returns whether a body has the length of the requested part, so that it may be that part
-    /// instead of the whole file, whatever the status is.
+    /// Returns whether a body has the length of the requested part. Regardless of the status, such
+    /// a body may be that part instead of the whole file.
     func isRequestedLength(_ length: Int64) -> Bool {
         guard let offset, let last = last ?? state.total.map({ $0 - 1 }) else { return false }
         return length > 0 && last - offset == length - 1
@@ -170,7 +170,8 @@ extension DownloadPlan.Head {
 }
 
 extension ClosedRange<Int64> {
-    /// The number of positions. A peer may send a range whose number is too large.
+    /// The number of positions. A peer may send a range with more positions than `Int64` can
+    /// represent.
     fileprivate var byteCount: Int64 {
         let (count, overflows) = (upperBound - lowerBound).addingReportingOverflow(1)
         return overflows ? .max : count

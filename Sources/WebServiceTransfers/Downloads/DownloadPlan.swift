@@ -1,8 +1,8 @@
 import Foundation
 import WebServiceCore
 
-/// Decides which bytes of a file are requested, and how the body of a response is used
-/// (`DownloadPlan+Response.swift`).
+/// The decisions about which bytes of a file are requested, and about how the body of a response is
+/// used (`DownloadPlan+Response.swift`).
 ///
 /// A plan is a value that performs no I/O. It follows RFC 9110, sections 13.1.5, 14 and 15.3.7.
 struct DownloadPlan: Sendable, Equatable {
@@ -12,8 +12,7 @@ struct DownloadPlan: Sendable, Equatable {
     var last: Int64?
     /// The representation that the existing bytes belong to.
     let state: DownloadState
-    /// A Boolean value that indicates whether the bytes before the offset exist, so that they can
-    /// be compared.
+    /// Whether the bytes before the offset exist and can be compared.
     var canCompare = true
 
     /// Plans a request for the whole file.
@@ -33,7 +32,7 @@ struct DownloadPlan: Sendable, Equatable {
     /// Plans the first request of a download.
     ///
     /// - Parameters:
-    ///   - stored: The state beside the partial file; `nil` if there is none that can be read.
+    ///   - stored: The state next to the partial file; `nil` if there is no readable state.
     ///   - length: The length of the partial file.
     ///   - current: The state with the URL of the request.
     ///   - ignoresQuery: Whether the query of the URL may differ. Defaults to `false`.
@@ -46,8 +45,8 @@ struct DownloadPlan: Sendable, Equatable {
 
     /// The header fields of the request.
     ///
-    /// Content codings are refused, because a server compresses the whole representation, so a part
-    /// could not be decoded.
+    /// Content codings are refused because a server compresses the whole representation, and a part
+    /// of the compressed bytes could not be decoded.
     var headers: Headers {
         var headers: Headers = ["Accept-Encoding": "identity"]
         guard let offset else { return headers }
@@ -60,7 +59,7 @@ struct DownloadPlan: Sendable, Equatable {
 extension TaskWork {
     /// Creates a request of a download.
     ///
-    /// - Parameter bytesPerSecond: The rate limit, so that few bytes are buffered.
+    /// - Parameter bytesPerSecond: The rate limit. A low limit reduces the size of the buffer.
     func stream(_ plan: DownloadPlan, bytesPerSecond: Int?) -> Stream {
         var request = request
         for field in plan.headers { request.headers[field.name] = field.value }

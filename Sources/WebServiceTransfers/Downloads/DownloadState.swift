@@ -1,10 +1,11 @@
 import Foundation
 import WebServiceCore
 
-/// The state stored beside a partial file: the representation that its bytes belong to.
+/// The state stored next to a partial file, which identifies the representation that the file's
+/// bytes belong to.
 ///
 /// The number of bytes is not stored. It is the length of the partial file, which is correct even
-/// if the process was killed at any instruction.
+/// if the process is killed at any instruction.
 struct DownloadState: Sendable, Equatable, TransferState {
     static let mark = "webservice-download 1 "
     static let maximumLength = 4_096
@@ -16,7 +17,7 @@ struct DownloadState: Sendable, Equatable, TransferState {
     var digest: String?
     /// The length of the representation; `nil` if the server did not send it.
     var total: Int64?
-    /// The hash of the URL of the request.
+    /// The hash of the request's URL.
     var url: String
     /// The hash of the URL without its query, which often contains an expiring signature.
     var place: String
@@ -40,10 +41,10 @@ struct DownloadState: Sendable, Equatable, TransferState {
 
     /// The value for `If-Range` (RFC 9110, section 13.1.5).
     ///
-    /// It is a strong entity tag, or else `Last-Modified` if that date is at least one second
-    /// before `Date` (section 8.8.2.2).
+    /// The value is a strong entity tag, or else `Last-Modified` if that date is at least one
+    /// second before `Date` (section 8.8.2.2).
     ///
-    /// `nil` if the bytes of two responses cannot be joined safely.
+    /// The value is `nil` if the bytes of two responses cannot be joined safely.
     var validator: String? {
         if let strongTag { return strongTag }
         guard let lastModified, let date, let modified = HTTPDate.parse(lastModified), let sent = HTTPDate.parse(date)
@@ -62,7 +63,7 @@ struct DownloadState: Sendable, Equatable, TransferState {
 
     /// Returns the validator if a request for a URL may continue the partial file.
     ///
-    /// An entity tag only distinguishes the versions of one resource (RFC 9110, section 8.8.3), and
+    /// An entity tag distinguishes only the versions of one resource (RFC 9110, section 8.8.3), and
     /// a URL with a different query usually identifies a different resource.
     ///
     /// - Parameter ignoresQuery: Whether the query may differ if the validator is an entity tag.

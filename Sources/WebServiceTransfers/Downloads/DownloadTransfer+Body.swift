@@ -5,7 +5,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// The bodies of the responses, and the end.
+/// The bodies of the responses, and the end of the download.
 extension DownloadTransfer {
     /// Prepares the file for a whole representation.
     ///
@@ -29,7 +29,7 @@ extension DownloadTransfer {
         try begin(response.headers, total: total, file)
         meter.begin(0, of: total)
         guard var state, state.validator != nil else {
-            // Without a validator, other parts cannot be joined with this one.
+            // Without a validator, other parts cannot be joined with this part.
             guard range.upperBound + 1 == total else { return requestWholeFile("the part has no strong validator") }
             connections = 1
             return try await receive(range, of: response, file)
@@ -75,7 +75,7 @@ extension DownloadTransfer {
 
     /// Writes a body to the file.
     ///
-    /// - Parameter range: The positions of its bytes; `nil` for a whole representation.
+    /// - Parameter range: The positions of the body's bytes; `nil` for a whole representation.
     mutating func receive(
         _ range: ClosedRange<Int64>?, of response: StreamedResponse, _ file: PartFile
     ) async throws -> Pass {
@@ -91,10 +91,11 @@ extension DownloadTransfer {
             let new = chunk.dropFirst(known)
             position += Int64(chunk.count)
             guard position - 1 <= last ?? .max else {
-                // The bytes before may belong to another file.
+                // The preceding bytes may belong to another file.
                 try file.truncate(to: retained)
                 length = retained
-                throw WebServiceError(.download, "the server sent more bytes than it announced")
+                throw WebServiceError(
+                    .download, "the server sent more bytes than it announced; download the file again")
             }
             try write(new, to: file)
             try await meter.add(new.count)

@@ -14,8 +14,8 @@ struct DownloadTransfer {
     /// The partial file; `nil` until its name is known.
     var file: PartFile?
     var destination: DownloadDestination?
-    /// The name to which a number may be added so that no file is replaced; `nil` if the file must
-    /// have exactly the name that the caller specified.
+    /// The preferred name of a file that replaces no other file; `nil` if the file must have
+    /// exactly the name that the caller specified.
     var preferredName: String?
     /// The representation that the bytes in the file belong to; `nil` if there are none.
     var state: DownloadState?
@@ -23,7 +23,7 @@ struct DownloadTransfer {
     var length: Int64 = 0
     var resumedFrom: Int64 = 0
     var restarts = 0
-    /// A Boolean value that indicates whether the next request must be for the whole file.
+    /// Whether the next request must be for the whole file.
     var needsWholeFile = false
     var connections: Int
 
@@ -35,7 +35,7 @@ struct DownloadTransfer {
         }
         if let rate = options.bytesPerSecond, rate < 1 {
             throw WebServiceError(
-                .download, "the rate limit must be at least 1 byte per second; pass nil for bytesPerSecond for no limit"
+                .download, "the rate limit must be at least 1 byte per second; set bytesPerSecond to nil for no limit"
             )
         }
         let request = work.request
@@ -92,7 +92,7 @@ struct DownloadTransfer {
         let underlying: any Error
     }
 
-    /// Sends requests until the file is complete, and renames it.
+    /// Sends requests until the file is complete, and then renames the file.
     mutating func run() async throws -> DownloadedFile {
         var fruitless = FruitlessRequests(now: work.clock.now)
         while true {
@@ -152,10 +152,10 @@ struct DownloadTransfer {
         }
     }
 
-    /// A Boolean value that indicates whether no body has been received yet.
+    /// Whether no body has been received yet.
     var isFirstBody: Bool { resumedFrom == 0 && restarts == 0 && meter.count == 0 }
 
-    /// Causes the next request to be for the whole file, over one connection.
+    /// Makes the next request ask for the whole file, over one connection.
     mutating func requestWholeFile(_ reason: String) -> Pass {
         work.record(.retry, "\(reason), so the whole file is requested")
         (needsWholeFile, connections) = (true, 1)
@@ -188,8 +188,8 @@ struct DownloadTransfer {
 
     /// Opens the partial file with the name that the response suggests.
     ///
-    /// - Returns: `nil` if the file has bytes of the same version, so that only the missing bytes
-    ///   are requested.
+    /// - Returns: `nil` if the file already has bytes of the same version. Only the missing bytes
+    ///   are then requested.
     private mutating func openSuggested(_ response: StreamedResponse) throws -> PartFile? {
         guard case .folder(let folder, _) = options.place else { return nil }
         let name = FileName.suggested(
@@ -211,7 +211,7 @@ struct DownloadTransfer {
         for name in names {
             do {
                 try open(destination.named(name), replaces: false)
-                // Bytes without a validator cannot be continued by any download.
+                // No download can continue bytes without a validator.
                 guard let found = file?.state(), found.validator != nil,
                     !found.isOfSameURL(DownloadState(url: url), ignoresQuery: options.ignoresQuery)
                 else { return }

@@ -9,20 +9,22 @@ extension DownloadedFile {
     ///     try await partial.remove()
     /// }
     /// ```
-    /// The next download to the destination continues an interrupted one, or discards its bytes.
-    /// Without another download, the partial file remains until it is removed.
+    /// The next download to the destination usually either continues an interrupted download or
+    /// discards its bytes. If there is no other download, the partial file remains until it is
+    /// removed.
     public struct Partial: Sendable {
         /// The URL that the complete file would have.
         public let destination: URL
-        /// The number of bytes that were received. A download can continue after them only if the
-        /// response had a validator.
+        /// The number of bytes that were received; of a download over several connections, those of
+        /// the complete parts. A download can continue after them only if the response had a
+        /// validator.
         public let bytesReceived: Int64
         /// The length of the complete file, in bytes; `nil` if the server did not send it.
         public let bytesToReceive: Int64?
         /// The date at which bytes were last written.
         public let lastChange: Date
-        /// A Boolean value that indicates whether a download, in any process, was in progress when
-        /// the file was listed. Also `true` if the file system does not support locks.
+        /// Whether a download, in any process, was in progress when the file was listed. The value
+        /// is also `true` if the file system does not support locks.
         public let isInProgress: Bool
 
         private let place: DownloadDestination
@@ -31,11 +33,12 @@ extension DownloadedFile {
 
         private static let queue = BlockingQueue("WebService.PartialFiles")
 
-        /// Returns the partial files in a folder, the oldest first.
+        /// Returns the partial files in a folder, oldest first.
         ///
-        /// Lists regular files of the current user that are empty or have the state that a download
-        /// stores beside them. Symbolic links and other files with such names are not listed, and
-        /// subfolders are not searched. If the folder does not exist, the list is empty.
+        /// The method lists regular files of the current user that are empty or have a state stored
+        /// next to them by a download. Symbolic links and other files with such names are not
+        /// listed, and subfolders are not searched. If the folder does not exist, the list is
+        /// empty.
         ///
         /// - Throws: `WebServiceError.Code.download` if the folder cannot be read.
         public static func list(in folder: URL) async throws -> [Partial] {
@@ -45,7 +48,7 @@ extension DownloadedFile {
 
         /// Removes the file and its state.
         ///
-        /// A file that was removed in the meantime is not an error.
+        /// If the file has already been removed, the method has no effect.
         ///
         /// - Throws: `WebServiceError.Code.downloadInProgress` if a download, in any process, is in
         ///   progress or has changed the file since it was listed; `WebServiceError.Code.download`
@@ -78,7 +81,7 @@ extension DownloadedFile.Partial {
         return found.sorted { $0.lastChange < $1.lastChange }
     }
 
-    /// Creates the description of an entry of a folder.
+    /// Creates the description of a folder entry.
     ///
     /// - Returns: `nil` if the entry is not a partial file.
     private init?(part: String, in folder: borrowing Folder, _ place: DownloadDestination) throws(SystemFailure) {
@@ -107,7 +110,7 @@ extension DownloadedFile.Partial {
 
     private func remove(from folder: borrowing Folder) throws {
         guard let file = try folder.openExisting(names.part) else { return }
-        switch try file.lock() {
+        switch try file.lockBesideLists() {
         case .taken: break
         case .heldByAnother:
             throw WebServiceError(
@@ -115,10 +118,10 @@ extension DownloadedFile.Partial {
         case .unsupported:
             throw WebServiceError(
                 .download,
-                "the file system does not support locks, so the partial file may belong to a download; remove it with "
-                    + "FileManager if none is in progress")
+                "the file system does not support locks, so the download of the partial file may be in progress; if "
+                    + "it is not, remove the file with FileManager")
         }
-        // The lock protects the file only if it still has its name.
+        // The lock protects the file only if the file still has its name.
         guard try file.status() == status, try folder.status(of: names.part) == status else {
             throw WebServiceError(
                 .downloadInProgress, "a download has changed the partial file since it was listed; list it again")

@@ -9,21 +9,21 @@ public struct DownloadedFile: Sendable {
     public let byteCount: Int64
     /// The number of bytes reused from an earlier download; 0 if none could be reused.
     public let resumedFrom: Int64
-    /// The number of times that received bytes were discarded, because the server changed the file
-    /// or does not support range requests.
+    /// The number of times that received bytes were discarded, for example because the server
+    /// changed the file or does not support range requests.
     public let restarts: Int
     /// The response that completed the file, without its body.
     ///
-    /// Its status is 206 if it delivered a part of the file, and 416 if an earlier download had
-    /// received all bytes (RFC 9110, section 14).
+    /// Its status is usually 206 if it delivered a part of the file, and 416 if an earlier download
+    /// had received all bytes (RFC 9110, section 14).
     public let response: Response
 }
 
 extension DownloadedFile {
     /// The handling of existing files by a download.
     public enum Existing: Sendable, Hashable {
-        /// A file at the destination is an error, `WebServiceError.Code.download`. It is not
-        /// changed, even if it is created during the download.
+        /// The download fails with `WebServiceError.Code.download` if a file exists at the
+        /// destination. That file is not changed, even if it is created during the download.
         ///
         /// An interrupted earlier download of the same URL is continued.
         case fail
@@ -39,10 +39,11 @@ extension DownloadedFile {
         /// 999 is added to the name, as in `brew (1).iso`; ``DownloadedFile/url`` contains the
         /// resulting name.
         ///
-        /// The names are tried in order. A name is skipped if a file has it, even one created
-        /// during the download, or if it belongs to another download, in progress or interrupted.
-        /// An interrupted earlier download of the same URL is continued if its name is reached. If
-        /// all names are taken, the task fails with `WebServiceError.Code.download`.
+        /// The names are tried in order. A name is skipped if a file has that name, even if the
+        /// file was created during the download, or if the name belongs to another download that is
+        /// in progress or was interrupted. An interrupted earlier download of the same URL is
+        /// continued if its name is reached. If all names are taken, the task fails with
+        /// `WebServiceError.Code.download` or `WebServiceError.Code.downloadInProgress`.
         case addNumber
     }
 }

@@ -3,14 +3,14 @@ import WebServiceCore
 
 /// Names of downloaded files.
 enum FileName {
-    /// The maximum length of a name, in bytes of UTF-8. File systems allow 255; the names of the
-    /// files beside the destination are longer than its own.
+    /// The maximum length of a name, in bytes of UTF-8. File systems allow 255 bytes, and the names
+    /// of the files next to the destination are longer than its own name.
     static let maximumLength = 200
 
     /// Returns the name for a file from a server.
     ///
-    /// It is the name in `Content-Disposition`, or else the last segment of the URL's path, or else
-    /// the default.
+    /// The result is the name in `Content-Disposition`, or else the last segment of the URL's path,
+    /// or else the default.
     ///
     /// - Returns: One safe component; see `component(_:)`.
     static func suggested(disposition: String?, url: String, default name: String) -> String {
@@ -36,8 +36,8 @@ enum FileName {
         return isReserved(text) ? "_" + text : text
     }
 
-    /// The names to try for a file that must not replace another one: the name, and the name with
-    /// the numbers 1 to 999 before its extension, as in `a (1).iso`.
+    /// Returns the names to try for a file that must not replace another one: the name, and the
+    /// name with the numbers 1 to 999 before its extension, as in `a (1).iso`.
     static func candidates(_ name: String) -> some Sequence<String> {
         let (stem, ending) = parts(name)
         return (0..<1_000).lazy.map { number in
@@ -71,7 +71,7 @@ enum FileName {
         return trimmed(trimmed(prefix(of: stem, upTo: maximumLength - ending.utf8.count)) + ending)
     }
 
-    /// Divides a name before its extension. A dot at the start begins no extension.
+    /// Divides a name before its extension. A dot at the start does not begin an extension.
     private static func parts(_ name: String) -> (stem: Substring, ending: Substring) {
         let dot = name.dropFirst().lastIndex(of: ".") ?? name.endIndex
         return name[dot...].utf8.count <= 32 ? (name[..<dot], name[dot...]) : (name[...], "")

@@ -2,12 +2,12 @@ import Foundation
 import SystemCrypto
 import WebServiceCore
 
-/// A file that is being downloaded: its bytes and its state, beside the destination.
+/// A file that is being downloaded: its bytes and its state, next to the destination.
 ///
 /// The bytes are in `.NAME.webservice-part`, which is locked, and the state in
 /// `.NAME.webservice-state`. Both are accessible only to the user. At the end, the part is renamed
-/// to the destination, which is never incomplete. All members block the thread. They may be called
-/// from any thread, if concurrent calls use bytes that do not overlap.
+/// to the destination, so the destination is never incomplete. All members block the thread. They
+/// may be called from any thread, provided that concurrent calls use bytes that do not overlap.
 final class PartFile: Sendable {
     private let folder: Folder
     private let file: Descriptor
@@ -54,7 +54,7 @@ final class PartFile: Sendable {
 
     /// Opens and locks the file that all downloads to the destination use.
     ///
-    /// - Returns: `nil` if it cannot be locked or belongs to another user.
+    /// - Returns: `nil` if the file cannot be locked or belongs to another user.
     private static func openShared(_ names: PartNames, in folder: borrowing Folder) throws -> Descriptor? {
         for _ in 0..<256 {
             let file = try folder.openFile(names.part, isNew: false)
@@ -63,14 +63,12 @@ final class PartFile: Sendable {
                 throw WebServiceError(.download, "the partial file is not a regular file; remove it")
             }
             guard try file.isOwned() else { return nil }
-            switch try file.lock() {
+            switch try file.lockBesideLists() {
             case .taken: break
             case .unsupported:
                 try folder.remove(names.part)
                 return nil
             case .heldByAnother:
-                // A listing of the partial files holds a shared lock for an instant.
-                if try file.lock(isShared: true) == .taken { continue }
                 throw WebServiceError(
                     .downloadInProgress,
                     "another download to the destination is in progress; wait for it or choose another destination")
@@ -86,8 +84,8 @@ final class PartFile: Sendable {
             "other downloads to the destination are in progress; wait for them or choose another destination")
     }
 
-    /// Releases the lock. Called last, so that the next download to the destination can begin
-    /// before this object is deallocated.
+    /// Releases the lock. This method is called last, so that the next download to the destination
+    /// can begin before this object is deallocated.
     ///
     /// A part is removed if it has no bytes or no other process can continue it.
     ///
@@ -100,7 +98,7 @@ final class PartFile: Sendable {
 
     // MARK: State
 
-    /// The length of the file, in bytes.
+    /// Returns the length of the file, in bytes.
     func length() throws(WebServiceError) -> Int64 {
         try translating("the partial file could not be read") { () throws(SystemFailure) in
             Int64(try file.status().size)
@@ -112,7 +110,7 @@ final class PartFile: Sendable {
 
     /// Replaces the stored state atomically.
     ///
-    /// If the new state is too long, the stored one is removed, so that the part is not continued.
+    /// If the new state is too long, the stored state is removed, so the part is not continued.
     func store(_ state: DownloadState) throws(WebServiceError) {
         guard let name = names.state else { return }
         try translating("the state of the download could not be written") { () throws(SystemFailure) in
@@ -142,8 +140,8 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Removes all bytes from an offset to the end. The offset 0 also removes the state, which no
-    /// longer applies.
+    /// Removes all bytes from an offset to the end. Truncating to offset 0 also removes the state,
+    /// which no longer applies.
     func truncate(to offset: Int64) throws(WebServiceError) {
         try translating("the partial file could not be truncated") { () throws(SystemFailure) in
             try file.truncate(to: offset)
@@ -192,7 +190,7 @@ final class PartFile: Sendable {
     ///   - replaces: Whether a file at the destination is replaced. Otherwise, such a file is an
     ///     error, and the part is removed, unless one of `otherNames` is available.
     ///   - otherNames: The names to try if the destination exists and is not replaced. Defaults to
-    ///     none.
+    ///     an empty array.
     ///   - synchronize: Whether bytes and names are flushed to the disk.
     /// - Returns: The name of the file.
     @discardableResult
@@ -216,7 +214,7 @@ final class PartFile: Sendable {
 
     /// Renames the part to the destination, or else to the first other name that is available.
     ///
-    /// - Returns: The new name; `nil` if each one exists and is not replaced.
+    /// - Returns: The new name; `nil` if every name exists and no file may be replaced.
     private func rename(replaces: Bool, _ otherNames: some Sequence<String>) throws(SystemFailure) -> String? {
         if replaces {
             try folder.move(names.part, to: names.destination)
@@ -248,6 +246,6 @@ extension WebServiceError {
         .download, "a file exists at the destination; remove it, choose another name, or pass existing: .replace",
         underlying: POSIXError(.EEXIST))
 
-    /// A Boolean value that indicates whether the name belongs to another file or another download.
+    /// Whether the name belongs to another file or another download.
     var isConflict: Bool { code == .downloadInProgress || (underlying as? POSIXError)?.code == .EEXIST }
 }

@@ -11,7 +11,7 @@ struct PartNames: Sendable {
     let state: String?
     /// The name of a short-lived file.
     let temporary: String
-    /// A Boolean value that indicates whether the names contain the hash of the destination.
+    /// Whether the names contain the hash of the destination.
     let isHashed: Bool
 
     init(_ destination: String, isUnique: Bool = false) {
@@ -30,8 +30,8 @@ struct PartNames: Sendable {
     ///
     /// - Parameters:
     ///   - part: The name of an entry of the folder.
-    ///   - state: Returns the state stored under a name. A state contains the file name if the name
-    ///     of the part contains only its hash.
+    ///   - state: A closure that returns the state stored under a name. The state contains the file
+    ///     name if the name of the part contains only a hash of it.
     /// - Returns: `nil` if the name is not that of a part.
     init?(part: String, state: (_ name: String) -> DownloadState?) {
         guard part.utf8.first == UInt8(ascii: "."), part.hasSuffix(Self.suffix) else { return nil }

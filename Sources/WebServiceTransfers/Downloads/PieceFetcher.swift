@@ -5,7 +5,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// Requests one piece and writes it to its position in the file.
+/// A value that requests pieces of a file, and writes each one at its position in the file.
 struct PieceFetcher: Sendable {
     let work: TaskWork
     let state: DownloadState
@@ -79,7 +79,8 @@ struct PieceFetcher: Sendable {
             }
             guard let chunk else { break }
             guard Int64(chunk.count) <= range.upperBound - position + 1 else {
-                throw WebServiceError(.download, "the server sent more bytes than it announced")
+                throw WebServiceError(
+                    .download, "the server sent more bytes than it announced; download the file again")
             }
             try chunk.withUnsafeBytes { try file.write($0, at: position) }
             position += Int64(chunk.count)

@@ -10,7 +10,7 @@ struct PieceMap: Sendable, Equatable, Codable {
 
     /// The minimum length of a piece.
     static let minimumLength: Int64 = 8 << 20
-    /// The maximum number of pieces. Files of more than 8 GiB have longer pieces.
+    /// The maximum number of pieces. Files of 8 GiB and more have longer pieces.
     static let maximumCount: Int64 = 1_024
 
     init(total: Int64) {
@@ -20,15 +20,14 @@ struct PieceMap: Sendable, Equatable, Codable {
         bits = [UInt8](repeating: 0, count: (count + 7) / 8)
     }
 
-    /// A Boolean value that indicates whether the map is consistent. A map from a file may be
-    /// damaged.
+    /// Whether the map is consistent. A map from a file may be damaged.
     var isValid: Bool {
         total > 0 && length >= Self.minimumLength && count <= Self.maximumCount && bits.count == (count + 7) / 8
     }
 
     var count: Int { total > 0 && length > 0 ? Int(clamping: (total - 1) / length + 1) : 0 }
 
-    /// Returns the positions of the bytes of a piece.
+    /// Returns the positions of a piece's bytes.
     func range(_ index: Int) -> ClosedRange<Int64> {
         let first = Int64(index) * length
         return first...first + max(1, min(length, total - first)) - 1
@@ -38,7 +37,7 @@ struct PieceMap: Sendable, Equatable, Codable {
         bits.indices.contains(index / 8) && bits[index / 8] >> (index % 8) & 1 == 1
     }
 
-    /// A Boolean value that indicates whether all pieces are complete.
+    /// Whether all pieces are complete.
     var isComplete: Bool { completeBytes == total }
 
     mutating func complete(_ index: Int) {

@@ -3,13 +3,13 @@ import WebServiceCore
 
 /// The pieces to request, and the results of those that were requested.
 struct PieceQueue {
-    /// A piece, or the remainder of one.
+    /// A piece, or the remainder of a piece.
     struct Piece: Sendable {
         let index: Int
         let range: ClosedRange<Int64>
         /// The instant before which the piece is not requested.
         var earliest: UInt64 = 0
-        /// The number of failures when it was requested.
+        /// The number of failures at the time when the piece was requested.
         var round = 0
     }
 
@@ -19,11 +19,12 @@ struct PieceQueue {
         case requestWholeFile
     }
 
-    /// A closure that returns the pause before the next request after an error; `nil` for none.
+    /// A closure that returns the pause before the next request after an error; `nil` if there is
+    /// to be no further request.
     typealias Policy = (_ error: any Error, _ attempt: Int, _ spent: Duration) -> Duration?
 
-    /// The pause after the server has rejected the only connection, if it does not send
-    /// `Retry-After`.
+    /// The pause after the server has rejected the only connection, if neither the policy nor
+    /// `Retry-After` specifies one.
     private static let pause = Duration.seconds(1)
 
     private(set) var map: PieceMap
@@ -52,7 +53,7 @@ struct PieceQueue {
         return piece
     }
 
-    /// Takes a returned piece, or a new one while all others wait.
+    /// Takes a returned piece, or a new piece if all returned pieces have to wait.
     private mutating func take(_ now: UInt64) -> Piece? {
         if let index = returned.lastIndex(where: { $0.earliest <= now }) { return returned.remove(at: index) }
         while upcoming < map.count, map.isComplete(upcoming) { upcoming += 1 }
@@ -66,7 +67,8 @@ struct PieceQueue {
     /// - Parameters:
     ///   - count: The number of bytes that were received for all pieces.
     ///   - now: The current instant.
-    ///   - policy: Called for an error after which the piece may be requested again.
+    ///   - policy: A closure that is called for an error after which the piece may be requested
+    ///     again.
     /// - Returns: The outcome of all pieces, or `nil` if they continue.
     /// - Throws: The error of a piece that is not requested again.
     mutating func receive(
@@ -103,7 +105,8 @@ struct PieceQueue {
             }
             let earliest = now.addingSaturated(pause ?? .zero)
             let isTrial = limit.reject(active: active, until: earliest)
-            // A trial delays no piece, because the other connections can request it.
+            // A rejected trial does not delay its piece, because the other connections can request
+            // the piece.
             giveBack(piece, from: piece.range.lowerBound, earliest: isTrial && active > 0 ? 0 : earliest)
         case .refused(let piece, let isSameVersion):
             guard isSameVersion, limit.value > 1 else { return .requestWholeFile }
@@ -113,7 +116,7 @@ struct PieceQueue {
         return nil
     }
 
-    /// Counts a failure. Pieces that fail together count as one.
+    /// Counts a failure. Pieces that fail together count as one failure.
     private mutating func addFailure(of piece: Piece, _ count: Int64, _ now: UInt64) {
         guard piece.round == round else { return }
         fruitless.add(count, now: now)

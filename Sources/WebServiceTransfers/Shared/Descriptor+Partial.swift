@@ -2,7 +2,7 @@ import Foundation
 import WebServiceCore
 
 extension SystemFailure {
-    /// Returns the failure of a call for lack of space.
+    /// Returns the failure of a call that fails for lack of space.
     static func noSpace(_ call: String) -> SystemFailure { SystemFailure(call: call, number: ENOSPC) }
 }
 
@@ -21,12 +21,24 @@ extension Descriptor {
         }
     }
 
+    /// Locks the file until the descriptor is closed. Waits only for lists of downloads or uploads,
+    /// which briefly hold a shared lock, and for at most 0.3 seconds.
+    borrowing func lockBesideLists() throws(SystemFailure) -> Lock {
+        for _ in 0..<256 {
+            let result = try lock()
+            guard result == .heldByAnother, try lock(isShared: true) == .taken else { return result }
+            unlock()
+            usleep(1_000)  // like all members, blocks the thread; a list releases its lock in between
+        }
+        return .heldByAnother
+    }
+
     borrowing func truncate(to length: Int64) throws(SystemFailure) {
         try system("ftruncate") { ftruncate(number, off_t(length)) }
     }
 
     /// Returns the number of bytes available to this user; `nil` if the file system does not report
-    /// it.
+    /// this number.
     borrowing func availableBytes() -> Int64? {
         var status = statvfs()
         guard fstatvfs(number, &status) == 0 else { return nil }
@@ -38,7 +50,7 @@ extension Descriptor {
 extension Folder {
     /// Opens an existing file for reading and writing. Does not follow a link or wait for a FIFO.
     ///
-    /// - Returns: `nil` if it does not exist.
+    /// - Returns: `nil` if the file does not exist.
     borrowing func openExisting(_ name: String) throws(SystemFailure) -> Descriptor? {
         let folder = descriptor.number
         do throws(SystemFailure) {

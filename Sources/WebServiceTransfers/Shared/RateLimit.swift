@@ -1,23 +1,24 @@
 import WebServiceCore
 
-/// A rate limit for a transfer: bytes are taken first, and a delay compensates for them.
+/// A rate limit for a transfer. Bytes are transferred first, and a delay then compensates for them.
 struct RateLimit: Sendable {
     private let bytesPerSecond: Int
-    /// The maximum time that is made up for after a delay that took too long, in nanoseconds.
+    /// The maximum time, in nanoseconds, that a transfer makes up for after a delay lasted too
+    /// long.
     private static let credit: UInt64 = 100_000_000
 
-    /// The instant at which the delays for all taken bytes end.
+    /// The instant at which the delays for all transferred bytes end.
     private var paid: UInt64
 
-    /// - Parameter bytesPerSecond: The maximum rate. At least 1.
+    /// - Parameter bytesPerSecond: The maximum rate, at least 1.
     init(bytesPerSecond: Int, now: UInt64) {
         self.bytesPerSecond = bytesPerSecond
         paid = now
     }
 
-    /// Takes bytes.
+    /// Counts transferred bytes against the limit.
     ///
-    /// - Returns: The delay before further bytes may be taken.
+    /// - Returns: The delay before further bytes may be transferred.
     mutating func take(_ count: Int, at now: UInt64) -> Duration {
         let cost = Double(count) / Double(bytesPerSecond) * 1e9
         paid = max(paid, now - min(now, Self.credit)).addingSaturated(.nanoseconds(Int64(min(cost, 1e18))))

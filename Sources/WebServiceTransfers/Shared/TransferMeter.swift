@@ -1,6 +1,7 @@
 import WebServiceCore
 
-/// Counts the bytes of a transfer, reports the progress, and limits the rate of a download.
+/// An object that counts the bytes of a transfer, reports the progress, and limits the rate of a
+/// download.
 final class TransferMeter: Sendable {
     enum Direction { case download, upload }
 
@@ -35,7 +36,7 @@ final class TransferMeter: Sendable {
         }
     }
 
-    /// Sets the number of bytes that are at the destination. A greater number is progress.
+    /// Sets the number of bytes that are at the destination. A greater number counts as progress.
     func begin(_ count: Int64) {
         report { state in
             if count < state.count { state.rate.reset() }
@@ -56,7 +57,7 @@ final class TransferMeter: Sendable {
         { self.begin(offset + $0.bytesSent) }
     }
 
-    /// Changes the count, and reports the progress.
+    /// Applies a change to the state, and reports the progress.
     ///
     /// - Returns: The delay before the next bytes; `nil` if there is no limit.
     @discardableResult

@@ -19,9 +19,9 @@ extension TransferState {
         return bytes.count <= Self.maximumLength ? bytes : nil
     }
 
-    /// Decodes a state.
+    /// Decodes a state from the content of its file.
     ///
-    /// - Returns: `nil` for a state of another version, and for a damaged one.
+    /// - Returns: `nil` if the state has another version or is damaged.
     init?(encoded bytes: Data) {
         guard bytes.count <= Self.maximumLength, let content = CheckedContent.decode(bytes, mark: Self.mark),
             let state = try? JSON.decode(Self.self, from: content, using: JSONDecoder())  // damaged is absent

@@ -1,10 +1,10 @@
 import Foundation
 import WebServiceCore
 
-/// A hash of the first bytes of a file, which is extended while the file is uploaded.
+/// A hash of the first bytes of a file. The hash is extended while the file is uploaded.
 ///
-/// It detects that a program has changed bytes that were sent, even if it has restored the
-/// modification date.
+/// The hash reveals that a program has changed bytes that were sent, even if the program has
+/// restored the modification date.
 struct ContentHash: Sendable, Equatable, Codable {
     private static let blockLength: Int64 = 64 << 10
 
@@ -17,7 +17,7 @@ struct ContentHash: Sendable, Equatable, Codable {
 
     /// Adds the bytes up to a position. The bytes of an incomplete block are read again.
     ///
-    /// - Parameter bytes: Returns the bytes of a range of the file.
+    /// - Parameter bytes: A closure that returns the bytes of a range of the file.
     mutating func extend(to end: Int64, reading bytes: (Range<Int64>) throws -> Data) rethrows {
         guard end > length else { return }
         var start = length - length % Self.blockLength

@@ -3,7 +3,7 @@ import WebServiceFields
 
 /// The limits of a server for an upload, and the size of its pieces.
 struct UploadLimits: Sendable, Equatable, Codable {
-    /// The maximum number of requests in which a file is sent.
+    /// The maximum number of pieces of a file, unless the server rejects pieces as too large.
     static let maximumPieces: Int64 = 100_000
     /// The minimum size of a piece that results from halving a rejected piece, in bytes.
     static let minimumHalvedPiece: Int64 = 64 << 10
@@ -37,7 +37,7 @@ struct UploadLimits: Sendable, Equatable, Codable {
         }
     }
 
-    /// Returns the size of the pieces of a file.
+    /// Returns the piece size of a file.
     ///
     /// - Parameters:
     ///   - length: The length of the file.
@@ -47,21 +47,22 @@ struct UploadLimits: Sendable, Equatable, Codable {
         if let maximumSize, length > maximumSize {
             throw WebServiceError(
                 .upload,
-                "the file has \(length) bytes, but the server accepts at most \(maximumSize); send a smaller one")
+                "the file has \(length) bytes, but the server accepts at most \(maximumSize); send a smaller file")
         }
         let piece = min(max(preferred, minimumAppend ?? 0), maximumAppend ?? .max)
         guard piece > 0, piece >= min(minimumAppend ?? 0, length), piece >= length / Self.maximumPieces else {
             throw WebServiceError(
                 .upload,
-                "the server accepts from \(minimumAppend ?? 0) to \(maximumAppend ?? .max) bytes per request, with "
-                    + "which the file cannot be sent in at most \(Self.maximumPieces) requests")
+                "pieces of \(piece) bytes do not meet the limits of the server, or would require more than "
+                    + "\(Self.maximumPieces) requests; increase pieceSize or send a smaller file")
         }
         return piece
     }
 }
 
 extension Headers {
-    /// The value of an integer field of the draft; `nil` if it is absent, malformed or negative.
+    /// Returns the value of an integer field of the draft; `nil` if it is absent, malformed or
+    /// negative.
     func uploadInteger(_ name: Name) -> Int64? {
         structuredItem(name)?.value.integer.flatMap { $0 >= 0 ? $0 : nil }
     }
@@ -78,12 +79,12 @@ extension Headers {
         }
     }
 
-    /// The value of an integer field of tus; `nil` if it is absent or malformed.
+    /// Returns the value of an integer field of tus; `nil` if it is absent or malformed.
     func tusInteger(_ name: Name) -> Int64? {
         self[name].flatMap { ASCII.number(ASCII.trimmed($0.utf8)) }.map(Int64.init)
     }
 
-    /// The elements of a list field of tus.
+    /// Returns the elements of a list field of tus.
     func tusList(_ name: Name) -> [String] {
         (self[name] ?? "").split(separator: ",").map { String(Substring(ASCII.trimmed($0.utf8))) }
     }

@@ -17,7 +17,9 @@ struct UploadRequests: Sendable {
     /// The URL of the task's request.
     let url: String
 
-    /// - Throws: `WebServiceError.Code.upload` if the request has no file as its body.
+    /// - Throws: `WebServiceError.Code.upload` if the request has no local file as its body,
+    ///   compresses its body, or has a method that forbids a body; or an error of the encoding of
+    ///   the request.
     init(_ work: TaskWork, _ protocol: UploadProtocol) throws {
         let request = work.request
         guard case .file(let file, let contentType) = request.content.content, !request.parametersBelongInBody else {
@@ -42,7 +44,7 @@ struct UploadRequests: Sendable {
         url = try bodyless.encode().url
     }
 
-    /// The request and the file, for the state.
+    /// The request and the file, as stored in the state.
     var listing: UploadState.Listing {
         UploadState.Listing(
             protocol: "\(`protocol`)", method: work.request.method.rawValue, url: url, file: file.path)
@@ -64,7 +66,9 @@ struct UploadRequests: Sendable {
         return (true, response)
     }
 
-    /// Returns the request of the task without the fields that describe its body or its target.
+    /// Returns the task's request with another method, without a body and parameters, and without
+    /// the fields that apply only to the original request: conditions, `Upload-…` fields,
+    /// `Idempotency-Key`, and those that describe its body.
     func bare(_ method: Request.Method) -> Request {
         var request = work.request
         request.method = method
@@ -110,7 +114,10 @@ struct UploadRequests: Sendable {
         }
     }
 
-    private static let unusable = WebServiceError(.upload, "the URL of the upload is absent or cannot be used")
+    private static let unusable = WebServiceError(
+        .upload,
+        "the URL of the upload is missing or cannot be used; check the Location field of the response, or the URL "
+            + "that is passed as 'at'")
 
     /// Adds the field that identifies the version of the protocol.
     func addVersion(to request: inout Request) {
@@ -120,12 +127,12 @@ struct UploadRequests: Sendable {
         }
     }
 
-    /// The offset in a response; `nil` if it is absent or malformed.
+    /// Returns the offset in a response; `nil` if it is absent or malformed.
     func offset(in headers: Headers) -> Int64? {
         `protocol` == .draft ? headers.uploadInteger("Upload-Offset") : headers.tusInteger("Upload-Offset")
     }
 
-    /// The length of the file in a response; `nil` if it is absent or malformed.
+    /// Returns the length of the file in a response; `nil` if it is absent or malformed.
     func length(in headers: Headers) -> Int64? {
         `protocol` == .draft ? headers.uploadInteger("Upload-Length") : headers.tusInteger("Upload-Length")
     }
@@ -154,7 +161,7 @@ extension UploadTransfer {
 }
 
 extension HashFunction {
-    /// Returns the first known algorithm of the names of tus.
+    /// Returns the preferred algorithm among the names that tus uses.
     static func preferred(in names: [String]) -> HashFunction? {
         [.sha256, .sha1, .sha512].first { names.contains($0.rawValue) }
     }

@@ -42,7 +42,7 @@ final class UploadSource: Sendable {
             prefix: prefix)
     }
 
-    /// Returns a body of a range of the file, which is read while it is sent.
+    /// Returns a body that reads a range of the file while the range is sent.
     func body(_ range: Range<Int64>, contentType: String?) -> Request.Body {
         if range.isEmpty { return .data(Data(), contentType: contentType) }
         return .stream(length: Int64(range.count), contentType: contentType) { UploadChunks(self, range) }
@@ -50,7 +50,7 @@ final class UploadSource: Sendable {
 
     /// Returns the bytes of a short range.
     ///
-    /// - Throws: `WebServiceError.Code.upload` for a file that cannot be read or has changed.
+    /// - Throws: `WebServiceError.Code.upload` if the file cannot be read or has changed.
     func bytes(_ range: Range<Int64>) throws(WebServiceError) -> Data {
         var bytes = Data(count: range.count)
         let (count, now): (Int, FileStatus)
@@ -86,8 +86,8 @@ final class UploadSource: Sendable {
     /// Verifies that the path still refers to the file, and that no program has written to it.
     ///
     /// - Parameter mayBeRemoved: Whether the path may refer to no file.
-    /// - Returns: The date of the last change of the file or of its status. If it differs from that
-    ///   of the state, the content may have changed.
+    /// - Returns: The date of the last change of the file or of its status. If this date differs
+    ///   from that of the state, the content may have changed.
     /// - Throws: `WebServiceError.Code.upload`.
     func verify(mayBeRemoved: Bool) throws(WebServiceError) -> Double {
         let found: FileChange
@@ -151,5 +151,5 @@ struct UploadChunks: AsyncSequence, AsyncIteratorProtocol, Sendable {
     }
 }
 
-/// `open`, for use where a member shadows the function.
+/// Calls `open(2)`, for use where a member shadows that function.
 private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { open(path, flags) }

@@ -3,8 +3,8 @@ import WebServiceCore
 
 /// The stored state of an upload: the file, the request and the resource on the server.
 ///
-/// The offset is not stored. The server returns it, so it is correct even if the process was killed
-/// at any instruction.
+/// The offset is not stored. The server returns the offset, so it is correct even if the process is
+/// killed at any instruction.
 struct UploadState: Sendable, Equatable, TransferState {
     static let mark = "webservice-upload 1 "
     static let maximumLength = 16_384
@@ -18,7 +18,8 @@ struct UploadState: Sendable, Equatable, TransferState {
     /// is valid.
     var changed: Double
     var prefix: String
-    /// The hash of the bytes that were sent; `nil` if it is unknown.
+    /// The hash of the bytes up to the end of the last piece whose sending has begun; `nil` if it
+    /// is unknown.
     var content: ContentHash?
     /// The URL of the resource on the server; `nil` before the server has created it.
     var location: String?
@@ -32,7 +33,7 @@ struct UploadState: Sendable, Equatable, TransferState {
     /// if the state would be too long.
     var listing: Listing?
 
-    /// What a list of uploads needs in addition.
+    /// The additional information that a list of uploads needs.
     struct Listing: Sendable, Equatable, Codable {
         /// The name of the case of `UploadProtocol`.
         var `protocol`: String

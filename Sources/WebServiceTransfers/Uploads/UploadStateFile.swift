@@ -6,17 +6,16 @@ import WebServiceCore
 /// A new version is locked before it replaces the previous one, so the name always refers to a
 /// locked file. All members block the thread.
 final class UploadStateFile: Sendable {
-    /// The maximum length of an uploaded file's name, in bytes, with which it is part of the name
-    /// of the state file.
+    /// The maximum length, in bytes, of an uploaded file's name that the name of the state file
+    /// contains.
     private static let maximumNameLength = 180
 
     private struct State: ~Copyable {
-        /// The locked file.
+        /// The open file, which is locked.
         var file: Descriptor
-        /// A Boolean value that indicates whether the file has no state that a later upload needs.
+        /// Whether the file has no state that a later upload needs.
         var isUseless = true
-        /// A Boolean value that indicates whether the file was removed, so that the name may belong
-        /// to another upload.
+        /// Whether the file was removed. The name may then belong to another upload.
         var isRemoved = false
     }
 
@@ -30,7 +29,7 @@ final class UploadStateFile: Sendable {
     ///
     /// - Parameters:
     ///   - file: The URL of the uploaded file.
-    ///   - folder: The folder of the state; `nil` for that of the uploaded file.
+    ///   - folder: The folder of the state; `nil` for the folder of the uploaded file.
     ///   - request: The hash of the request.
     /// - Throws: `WebServiceError.Code.upload`, or `WebServiceError.Code.uploadInProgress` if
     ///   another task or process holds the lock.
@@ -52,15 +51,15 @@ final class UploadStateFile: Sendable {
         }
     }
 
-    /// The end of the names of state files.
+    /// The suffix of the names of state files.
     static let suffix = ".webservice-upload"
     /// Returns the name of the file that is written before it replaces the state.
     static func temporary(_ name: String) -> String { name + "-new" }
 
     /// Returns the name of a state file.
     ///
-    /// A folder that the caller passes may contain the states of files from several folders. The
-    /// name of the state does not contain a long name of a file.
+    /// A folder that the caller passes may contain the states of files from several folders. If the
+    /// name of the file is long, the name of the state does not contain it.
     ///
     /// - Parameters:
     ///   - file: The URL of the uploaded file.
@@ -102,7 +101,7 @@ final class UploadStateFile: Sendable {
 
     /// Replaces the stored state atomically.
     ///
-    /// A state that is too long is not stored, so that the upload is not continued.
+    /// A state that is too long is not stored, so the upload is not continued.
     ///
     /// - Parameter synchronizes: Whether a state with a location is flushed to the disk. Defaults
     ///   to `true`.
@@ -148,7 +147,8 @@ final class UploadStateFile: Sendable {
         state.withLock { $0.isRemoved = true }
     }
 
-    /// Releases the lock. Called last. A file that no later upload needs is removed.
+    /// Releases the lock, and removes a file that no later upload needs. This method is called
+    /// last.
     ///
     /// - Parameter isUnwanted: Whether the file is removed in any case.
     func close(isUnwanted: Bool) {
@@ -164,18 +164,6 @@ final class UploadStateFile: Sendable {
 }
 
 extension Descriptor {
-    /// Locks the file until the descriptor is closed. Waits only for lists of uploads, which hold a
-    /// shared lock for an instant, at most 0.3 seconds.
-    borrowing func lockBesideLists() throws(SystemFailure) -> Lock {
-        for _ in 0..<256 {
-            let result = try lock()
-            guard result == .heldByAnother, try lock(isShared: true) == .taken else { return result }
-            unlock()
-            usleep(1_000)  // like all members, blocks the thread; a list releases its lock in between
-        }
-        return .heldByAnother
-    }
-
     /// Writes bytes at the start of the file.
     fileprivate borrowing func write(_ bytes: Data) throws(SystemFailure) {
         var written = 0

@@ -10,8 +10,8 @@ extension UploadTransfer {
     /// Creates an upload of the draft.
     ///
     /// A file that needs several requests is sent in pieces only if the server supports the draft.
-    /// Otherwise, one request contains the whole file, like an ordinary one, and a server that
-    /// supports the draft can respond with an interim head.
+    /// Otherwise, one request contains the whole file, as an ordinary request does, and a server
+    /// that supports the draft can respond with an interim head.
     mutating func createDraft() async throws -> Step {
         if capabilities == nil {
             if source.length <= preferredPiece {
@@ -50,7 +50,7 @@ extension UploadTransfer {
         let location = try final.isEmpty ? nil : requests.location(final, from: response.head?.url ?? requests.url)
         guard let created = location ?? interim, interim ?? created == created else {
             isUnusable = interim != nil
-            throw violation("the server returned no URL of the upload, or two different ones", response)
+            throw violation("the server returned no URL of the upload, or two different URLs", response)
         }
         if created != interim { try self.created(created) }
         let new = requests.offset(in: response.headers) ?? range.upperBound
@@ -94,7 +94,7 @@ extension UploadTransfer {
         let response = try await work.send(request, accepting: { _ in true })
         capabilities = .ordinary
         let found = UploadLimits(response.headers)
-        // A server without limits only declares the media type of pieces.
+        // A server without limits declares only the media type of pieces.
         guard response.isSuccess, found != nil || response.headers.acceptsPartialUpload else { return }
         limits = found ?? UploadLimits()
         if limits.minimumSize ?? 0 <= source.length { capabilities = .firstPieceAtCreation }
@@ -147,7 +147,7 @@ extension UploadTransfer {
 
     /// Sends the request of the task to a server that has not declared that it supports tus.
     ///
-    /// A server of tus whose OPTIONS requests do not arrive rejects it with status 412.
+    /// A tus server that OPTIONS requests do not reach rejects that request with status 412.
     private mutating func sendOrdinary() async throws -> Step {
         let isRejected = { (response: Response) in
             response.status == 412 && Self.versions(response.headers).contains("1.0.0")
@@ -164,8 +164,8 @@ extension UploadTransfer {
         headers.tusList(headers["Tus-Version"] == nil ? "Tus-Resumable" : "Tus-Version")
     }
 
-    /// Returns whether a status means that the server does not respond to OPTIONS. The upload goes
-    /// on without it.
+    /// Returns whether a status means that the server does not support OPTIONS. The upload then
+    /// continues without OPTIONS.
     private static func refusesOptions(_ status: Int) -> Bool {
         status == 501 || (400..<500).contains(status) && ![401, 407, 408, 421, 423, 425, 429].contains(status)
     }
@@ -178,14 +178,14 @@ extension UploadTransfer {
         guard response.isSuccess, versions.contains("1.0.0") else { return capabilities = .ordinary }
         let extensions = response.headers.tusList("Tus-Extension")
         guard extensions.isEmpty || extensions.contains("creation") else {
-            throw violation("the server does not support the tus extension creation", response)
+            throw violation("the server does not support the tus extension 'creation'", response)
         }
         limits.maximumSize = response.headers.tusInteger("Tus-Max-Size")
         if extensions.contains("checksum") {
             let names = response.headers.tusList("Tus-Checksum-Algorithm")
             state.checksum = HashFunction.preferred(in: names)?.rawValue
         }
-        // A checksum is only defined for a piece that is appended.
+        // A checksum is defined only for a piece that is appended.
         capabilities =
             extensions.contains("creation-with-upload") && state.checksum == nil ? .firstPieceAtCreation : .pieces
     }
@@ -199,12 +199,13 @@ final class UploadInterim: Sendable {
 
     /// - Parameters:
     ///   - length: The length of the file.
-    ///   - onLocation: Called with the first head that contains the URL of the upload.
+    ///   - onLocation: A closure that is called with the first head that contains the URL of the
+    ///     upload.
     init(length: Int64, onLocation: @escaping @Sendable (ResponseHead) -> Void) {
         (self.length, self.onLocation) = (length, onLocation)
     }
 
-    /// Receives a head. Called on a thread of the session.
+    /// Receives an interim head, on a thread of the session.
     ///
     /// - Throws: `WebServiceError.Code.upload` if the limits of the server exclude the file, or if
     ///   the server returns a second URL. The request then ends.
@@ -219,7 +220,9 @@ final class UploadInterim: Sendable {
                 return location
             }
             if first == nil { onLocation(head) }
-            if first ?? value != value { throw WebServiceError(.upload, "the server returned two URLs of the upload") }
+            if first ?? value != value {
+                throw WebServiceError(.upload, "the server returned two different URLs for the upload")
+            }
         }
         _ = try UploadLimits(headers)?.piece(of: length, preferred: length)
     }

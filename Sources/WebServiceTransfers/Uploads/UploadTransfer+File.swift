@@ -1,14 +1,15 @@
 import WebServiceCore
 
-/// The detection of changes of the file.
+/// The detection of changes to the file.
 ///
-/// A file is the same if its size, its modification date and its first bytes are the same. If only
-/// the date of the last status change differs, the bytes that were sent are compared: permissions,
-/// names or attributes were changed, or the content and its modification date.
+/// A file counts as unchanged if its size, its modification date and its first bytes are unchanged.
+/// If only the date of the last status change differs, the bytes that were sent are compared,
+/// because a program has changed either permissions, names or attributes, or the content and its
+/// modification date.
 extension UploadTransfer {
-    /// Continues a stored upload if the file is the same.
+    /// Continues a stored upload if the file is unchanged.
     ///
-    /// - Returns: Whether it is.
+    /// - Returns: Whether the file is unchanged.
     mutating func resume(_ stored: UploadState) throws -> Bool {
         guard stored.isSameUpload(as: state) else { return false }
         let (changed, listing) = (state.changed, state.listing)
@@ -21,7 +22,7 @@ extension UploadTransfer {
         return true
     }
 
-    /// Verifies that the path still refers to the file, and that nothing has changed it.
+    /// Verifies that the path still refers to the file, and that the file is unchanged.
     ///
     /// - Parameter isLast: Whether the server has the whole file.
     mutating func verify(isLast: Bool = false) throws {
@@ -31,7 +32,7 @@ extension UploadTransfer {
         state.changed = changed
     }
 
-    /// Extends the hash of the bytes that were sent, before further ones are sent.
+    /// Extends the hash to the end of the next piece, before the piece is sent.
     mutating func extendContent(to end: Int64) throws {
         var content = state.content ?? ContentHash()
         guard end > content.length else { return }

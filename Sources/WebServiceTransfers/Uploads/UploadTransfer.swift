@@ -7,10 +7,10 @@ import FoundationNetworking
 
 /// The upload of a file by successive requests, until the server has the whole file.
 ///
-/// Each step sends one request: to create the upload on the server, to ask for its offset, or to
-/// append a piece. `UploadTransfer+Creation.swift` contains the creation,
-/// `UploadRequests.swift` the requests and fields in which the protocols differ, and
-/// `UploadTransfer+File.swift` the detection of changes of the file.
+/// Each step creates the upload on the server, asks for its offset, or appends a piece.
+/// `UploadTransfer+Creation.swift` contains the creation, `UploadRequests.swift` the requests and
+/// fields in which the protocols differ, and `UploadTransfer+File.swift` the detection of changes
+/// to the file.
 struct UploadTransfer {
     /// The maximum number of times that an upload starts over.
     static let maximumRestarts = 3
@@ -24,12 +24,12 @@ struct UploadTransfer {
     let preferredPiece: Int64
     /// The value of `Upload-Metadata`; `nil` if the caller has passed none.
     let metadata: String?
-    /// A Boolean value that indicates whether the server may be asked for its capabilities.
+    /// Whether the server may be asked for its capabilities.
     let sendsOptions: Bool
-    /// A Boolean value that indicates whether the caller has passed the URL of the upload, so that
-    /// only the caller may create another one, or end it.
+    /// Whether the caller has passed the URL of the upload. If so, only the caller may create
+    /// another upload or end this one.
     let isGiven: Bool
-    /// A Boolean value that indicates whether the state of an earlier upload is still valid.
+    /// Whether the state is already stored when the transfer begins.
     private var isStored = false
 
     var state: UploadState
@@ -45,19 +45,19 @@ struct UploadTransfer {
     var reducedPiece: Int64?
     /// The capabilities of the server; `nil` before the server was asked for them.
     var capabilities: Capabilities?
-    /// A Boolean value that indicates whether the server of tus does not know the length yet.
+    /// Whether the server of tus does not know the length yet.
     var isLengthDeferred = false
     /// The number of bytes that the server had from an earlier upload; `nil` before the server was
     /// asked for it.
     var resumedFrom: Int64?
     var restarts = 0
-    /// Set when the resource that processes the whole file has responded with an error.
+    /// Set when the upload cannot be completed, for example because the resource that processes the
+    /// whole file has responded with an error.
     let isOver = OnceFlag()
-    /// A Boolean value that indicates whether the server has created an upload that cannot be
-    /// continued, so that it is ended on the server.
+    /// Whether the server has created an upload that cannot be continued. The upload is then ended
+    /// on the server.
     var isUnusable = false
-    /// A Boolean value that indicates whether a session has opened the file by its path, which may
-    /// have referred to another file.
+    /// Whether a session has opened the file by its path, which may have referred to another file.
     var isOpenedAgain = false
     var fruitless: FruitlessRequests
     /// The number of bytes, from the start of the file, that are known to be those that were sent.
@@ -101,8 +101,7 @@ struct UploadTransfer {
         /// The file is sent in pieces, the first of them in the request that creates the upload.
         case firstPieceAtCreation
 
-        /// A Boolean value that indicates whether the file is sent in pieces. The first piece may
-        /// be the whole file.
+        /// Whether the file is sent in pieces. The first piece may be the whole file.
         var isPartial: Bool { self != .ordinary }
     }
 
@@ -126,7 +125,7 @@ struct UploadTransfer {
         }
     }
 
-    /// Sends one request, and pauses after an error that the `RetryPolicy` retries.
+    /// Executes one step, and pauses after an error that the `RetryPolicy` retries.
     private mutating func step() async throws -> Step {
         do {
             guard let location = state.location else { return try await create() }
@@ -140,7 +139,8 @@ struct UploadTransfer {
             // Without an upload on the server, a request for the whole file may have had an effect.
             let isWhole = try capabilities == .firstPieceAtCreation && pieceSize() >= source.length
             let isIdempotent = state.location != nil || capabilities?.isPartial == true && !isWhole
-            // Such an upload of tus is created with POST, regardless of the method of the task.
+            // A tus upload whose first piece is the whole file is created with POST, regardless of
+            // the method of the task.
             guard !isOver.isSet, !isUnusable, isIdempotent || !isWhole || `protocol` == .draft,
                 let pause = work.pauseToContinue(
                     after: Self.isLocked(error) ? URLError(.networkConnectionLost) : error, attempt: fruitless.attempt,
@@ -164,7 +164,7 @@ struct UploadTransfer {
         }
     }
 
-    /// Asks the server for the offset.
+    /// Requests the offset from the server.
     private mutating func retrieveOffset(_ location: String) async throws -> Step {
         var request = try requests.resource(.HEAD, location)
         request.options.cachePolicy = .reloadIgnoringLocalCacheData
@@ -214,8 +214,16 @@ struct UploadTransfer {
         let request = try await appending(range, at: location)
         meter.begin(offset)
         let response = try await work.send(
-            request, accepting: { Self.isContinued($0, orOver: isOver) }, progress: meter.receiver(from: offset))
+            request,
+            accepting: { Self.isContinued($0, orOver: isOver) || $0.status == 403 && `protocol` == .tus },
+            progress: meter.receiver(from: offset))
         switch response.status {
+        case 403:
+            // tus defines this status of a missing upload only for HEAD.
+            _ = try await retrieveOffset(location)
+            guard state.location == nil else {
+                throw work.mappedError(for: response) ?? WebServiceError.unacceptable(response, work.request)
+            }
         case 404, 410:
             try startOver("the server no longer has the upload (status \(response.status))", response)
         case 413:
@@ -232,7 +240,7 @@ struct UploadTransfer {
         return .incomplete
     }
 
-    /// Returns whether the upload continues after a status that is an error.
+    /// Returns whether the upload continues after an error status.
     ///
     /// - Parameter isOver: Set for an error of the resource that processes the whole file.
     static func isContinued(_ response: Response, orOver isOver: OnceFlag) -> Bool {
@@ -283,8 +291,8 @@ struct UploadTransfer {
 
     /// Sets the offset that the server has returned.
     ///
-    /// - Throws: `WebServiceError.Code.upload` if it is beyond the end of the file or below an
-    ///   earlier one.
+    /// - Throws: `WebServiceError.Code.upload` if the offset is beyond the end of the file or below
+    ///   an earlier offset.
     mutating func accept(_ new: Int64, _ response: Response) throws {
         guard new <= source.length else {
             isUnusable = true
@@ -308,20 +316,21 @@ struct UploadTransfer {
     /// Discards the state of the upload, so that the next request creates a new one.
     ///
     /// - Parameter response: The response of a server that no longer has the upload.
-    /// - Throws: An error after too many restarts, and if the caller has passed the URL.
+    /// - Throws: An error after too many restarts, or if the caller has passed the URL.
     mutating func startOver(_ reason: String, _ response: Response? = nil) throws {
         if isGiven, let response {
             if [404, 410].contains(response.status) { _ = isOver.set() }
             throw WebServiceError.unacceptable(response, work.request)
         }
         guard !isGiven else {
-            throw WebServiceError(.upload, "\(reason), so it cannot be continued; create another one")
+            throw WebServiceError(.upload, "\(reason), so the upload cannot be continued; create another one")
         }
         restarts += 1
         guard restarts <= Self.maximumRestarts else {
-            throw WebServiceError(.upload, "\(reason), after \(Self.maximumRestarts) restarts; upload the file later")
+            throw WebServiceError(
+                .upload, "\(reason), although the upload started over \(Self.maximumRestarts) times; upload it later")
         }
-        work.record(.retry, "\(reason), so it starts over")
+        work.record(.retry, "\(reason), so the upload starts over")
         (offset, acknowledged, resumedFrom) = (nil, 0, nil)
         (state.location, state.expires) = (nil, nil)
         meter.begin(0)

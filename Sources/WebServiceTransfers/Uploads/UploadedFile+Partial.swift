@@ -10,7 +10,7 @@ extension UploadedFile {
     ///     _ = try await task.upload(resuming: upload.protocol, state: states).value
     /// }
     /// ```
-    /// Use it to show earlier uploads to the user, who continues or discards them.
+    /// Use this type to show earlier uploads to the user, who can continue or discard them.
     public struct Partial: Sendable {
         /// The URL of the file, which may have been moved or removed.
         public let file: URL
@@ -18,18 +18,19 @@ extension UploadedFile {
         public let url: URL
         /// The URL of the upload on the server.
         public let location: URL
-        /// The protocol.
+        /// The protocol with which the upload continues.
         public let `protocol`: UploadProtocol
         /// The length of the file when its upload began, in bytes.
         public let byteCount: Int64
-        /// The number of bytes that were sent. The server may have fewer.
+        /// The number of bytes up to the end of the last piece whose sending has begun. The server
+        /// may have fewer.
         public let bytesSent: Int64
-        /// The date at which the state was last stored: before each piece was sent.
+        /// The date at which the state was last stored. It is stored before each piece is sent.
         public let lastChange: Date
         /// The date after which the server no longer has the upload; `nil` if it is unknown.
         public let expires: Date?
-        /// A Boolean value that indicates whether a task, in any process, was uploading the file
-        /// when it was listed. Also `true` if the file system does not support locks.
+        /// Whether a task, in any process, was uploading the file when it was listed. The value is
+        /// also `true` if the file system does not support locks.
         public let isInProgress: Bool
 
         private let method: Request.Method
@@ -39,13 +40,15 @@ extension UploadedFile {
 
         private static let queue = BlockingQueue("WebService.PartialUploads")
 
-        /// Returns the uploads whose state is stored in a folder, the oldest first.
+        /// Returns the uploads whose state is stored in a folder, oldest first.
         ///
-        /// Lists the states of the current user that belong to an upload on the server. Damaged
-        /// states, symbolic links and other files are not listed, and subfolders are not searched.
-        /// No state is waited for. If the folder does not exist, the list is empty.
+        /// The method lists the states of the current user that belong to an upload on the server.
+        /// Damaged states, symbolic links and other files are not listed, and subfolders are not
+        /// searched. The method does not wait for locked states. If the folder does not exist, the
+        /// list is empty.
         ///
-        /// - Parameter folder: The folder that was passed as `state`, or else that of the files.
+        /// - Parameter folder: The folder that was passed as `state`, or else the folder of the
+        ///   files.
         /// - Throws: `WebServiceError.Code.upload` if the folder cannot be read.
         public static func list(in folder: URL) async throws -> [Partial] {
             try await queue.result {
@@ -63,12 +66,12 @@ extension UploadedFile {
             }
         }
 
-        /// Returns a task with the method, the URL and the file of the upload, which continues or
-        /// ends it.
+        /// Returns a task with the method, the URL and the file of the upload, to continue or end
+        /// the upload.
         ///
-        /// The task has the header fields and options of the service. It needs the same `state`:
-        /// `upload(resuming: upload.protocol, state: states)`, or, even if the file no longer
-        /// exists, `endUpload(resuming: upload.protocol, state: states)`.
+        /// The task has the header fields and options of the service. Pass the same `state` to its
+        /// methods: `upload(resuming: upload.protocol, state: states)` or, even if the file no
+        /// longer exists, `endUpload(resuming: upload.protocol, state: states)`.
         public func task(
             with service: WebService, file source: StaticString = #fileID, line: UInt = #line
         ) -> SessionTask {
@@ -79,7 +82,7 @@ extension UploadedFile {
         /// Removes the state, so that no later upload continues this one. The server is not
         /// notified.
         ///
-        /// A state that was removed in the meantime is not an error.
+        /// If the state has already been removed, the method has no effect.
         ///
         /// - Throws: `WebServiceError.Code.uploadInProgress` if a task, in any process, is uploading
         ///   the file or has changed the state since it was listed; `WebServiceError.Code.upload` if
@@ -110,7 +113,7 @@ extension UploadedFile.Partial {
         return found.sorted { $0.lastChange < $1.lastChange }
     }
 
-    /// Creates the description of an entry of a folder.
+    /// Creates the description of a folder entry.
     ///
     /// - Returns: `nil` if the entry is not the state of an upload on the server.
     private init?(_ name: String, in folder: borrowing Folder, at path: String) throws {
@@ -135,12 +138,12 @@ extension UploadedFile.Partial {
         (method, self.folder, self.name) = (Request.Method(rawValue: listing.method), path, name)
     }
 
-    /// Returns the URL of a state; `nil` if no request can have it.
+    /// Returns the URL of a state; `nil` if it cannot be the URL of a request.
     private static func web(_ text: String?) -> URL? {
         text.flatMap { Origin($0) == nil ? nil : URL(string: $0) }
     }
 
-    /// Returns the URL of the file of a state; `nil` if the state has the name of another one.
+    /// Returns the URL of the file of a state; `nil` if the state has the name of another state.
     private static func source(_ listing: UploadState.Listing, _ name: String, _ folder: String) -> URL? {
         guard listing.file.utf8.first == UInt8(ascii: "/"), !listing.file.utf8.contains(0) else { return nil }
         let file = URL(fileURLWithPath: listing.file, isDirectory: false)
@@ -160,10 +163,10 @@ extension UploadedFile.Partial {
         case .unsupported:
             throw WebServiceError(
                 .upload,
-                "the file system does not support locks, so the upload may be in progress; remove its state with "
-                    + "FileManager if it is not")
+                "the file system does not support locks, so the upload may be in progress; if it is not, remove its "
+                    + "state with FileManager")
         }
-        // The lock protects the state only if it still has its name.
+        // The lock protects the state only if the state file still has its name.
         guard try file.status() == status, try folder.status(of: name) == status else {
             throw WebServiceError(
                 .uploadInProgress, "a task has changed the state of the upload since it was listed; list it again")

@@ -10,16 +10,16 @@ public struct UploadedFile: Sendable {
     /// The number of times that the upload was started over, for example because the server no
     /// longer had it.
     public let restarts: Int
-    /// The URL of the upload on the server; `nil` if the server received the file in an ordinary
-    /// request.
+    /// The URL of the upload on the server; `nil` if the server has not returned one, for example
+    /// after an ordinary request.
     ///
     /// With ``UploadProtocol/tus``, this is usually the URL of the file.
     public let location: URL?
     /// The response that completed the upload.
     ///
     /// With ``UploadProtocol/draft``, this is the response of the resource to which the request was
-    /// sent. If that response was lost, it is the response to the request for the offset, without a
-    /// body.
+    /// sent. If that response was lost, this property contains the response to the request for the
+    /// offset, without a body.
     public let response: Response
 }
 
@@ -34,8 +34,8 @@ public enum UploadProtocol: Sendable, Hashable {
 }
 
 extension WebServiceError.Code {
-    /// An upload that failed for a local reason, such as a full disk, because the file exceeds a
-    /// limit of the server, or because the server violates the protocol.
+    /// An upload that failed because of a local problem, such as a full disk, because the file
+    /// exceeds a limit of the server, or because the server violates the protocol.
     ///
     /// `WebServiceError.underlying` is the system error, if there is one. The state of the upload
     /// is retained, unless the server can no longer continue it.

@@ -9,10 +9,11 @@ extension WebSocketChannel {
         let start: UInt64
         let pong: Once<Result<Duration, any Error>>
 
-        /// The payload of a ping: its number, with the most significant byte first.
+        /// Returns the payload of a ping: its number, with the most significant byte first.
         static func payload(of number: UInt64) -> Data { withUnsafeBytes(of: number.bigEndian) { Data($0) } }
 
-        /// The number in the payload of a pong; `nil` if the payload is not one of these pings.
+        /// Returns the number in the payload of a pong; `nil` if the payload is not that of such a
+        /// ping.
         static func number(of payload: Data) -> UInt64? {
             guard payload.count == MemoryLayout<UInt64>.size else { return nil }
             return payload.reduce(0) { $0 << 8 | UInt64($1) }
@@ -21,7 +22,7 @@ extension WebSocketChannel {
 
     /// Sends a ping, and returns the duration until its pong.
     ///
-    /// A cancellation of the Swift task ends this call only.
+    /// Cancelling the Swift task ends only this call.
     package func ping(within limit: Duration) async throws -> Duration {
         try Task.checkNotCancelled()
         let pong = Once<Result<Duration, any Error>>()
@@ -57,7 +58,7 @@ extension WebSocketChannel {
         set(clock.schedule(after: interval) { [weak self] in self?.ping() })
     }
 
-    /// Sends a ping, or ends a connection whose peer has not sent anything since the last one.
+    /// Sends a ping, or ends a connection whose peer has not sent anything since the last ping.
     private func ping() {
         let (isDead, starts, continues) = state.withLock { state -> (Bool, Bool, Bool) in
             guard state.end == nil, !state.isClosing else { return (false, false, false) }
@@ -65,8 +66,8 @@ extension WebSocketChannel {
             if state.receiver != nil { return (false, false, true) }
             guard state.isAlive else { return (true, false, false) }
             state.isAlive = false
-            // The peer may respond to the latest ping only, so the ping of a caller must remain
-            // that one.
+            // The peer may respond only to the latest ping, so the ping of a caller must remain the
+            // latest.
             if state.pings.isEmpty { try? state.machine.ping() }  // fails only if the connection is closing
             return (false, state.startSending(), true)
         }

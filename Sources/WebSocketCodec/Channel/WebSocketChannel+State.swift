@@ -15,9 +15,9 @@ extension WebSocketChannel {
         var reader: Waiter?
         /// The task that receives, while it waits for a reader.
         var receiver: Waiter?
-        /// A Boolean value that indicates whether bytes were received after the last ping.
+        /// Whether bytes were received after the last ping.
         var isAlive = true
-        /// A Boolean value that indicates whether the peer sends no further bytes.
+        /// Whether the peer sends no further bytes.
         var isInputOver = false
 
         // Sending
@@ -36,26 +36,25 @@ extension WebSocketChannel {
         var lastPing: UInt64 = 0
 
         // End
-        /// A Boolean value that indicates whether this endpoint closes the connection. Further
-        /// messages are discarded.
+        /// Whether this endpoint closes the connection. Further messages are discarded.
         var isClosing = false
         /// The end of the messages; `nil` while the connection is open.
         var end: Result<WebSocketClosure?, any Error>?
-        /// The callers of ``close(_:reason:)``.
+        /// The callers of ``close(_:reason:)`` and ``end()``.
         var closers: [Waiter] = []
         var alarm: Alarm?
     }
 
-    /// A message that was accepted, and not written completely.
+    /// A message that was accepted but has not been written completely.
     struct Unwritten {
         /// The end of its frames, as counted by ``WebSocketStateMachine/addedCount``.
         let end: Int
         let byteCount: Int
-        /// Called once, outside the lock; `nil` if the sender does not wait.
+        /// The handler, which is called once, outside the lock; `nil` if the sender does not wait.
         let written: WriteHandler?
     }
 
-    /// What a sender does next.
+    /// The next step of a sender.
     struct Output {
         /// The bytes to send; `nil` for none.
         var bytes: Data?
@@ -63,14 +62,14 @@ extension WebSocketChannel {
         var senders: [Waiter] = []
         /// The handlers of the messages that were written.
         var written: [WriteHandler] = []
-        /// Whether the byte connection is closed, if there are no bytes.
+        /// Whether the sender must close the byte connection if there are no bytes.
         var isLast = false
     }
 
-    /// What the caller of a transition does outside the lock.
+    /// The work that the caller of a transition does outside the lock.
     struct Outcome {
         var reader: Waiter?
-        /// The pings that a pong answers.
+        /// The pings that a pong completes.
         var answered: [Ping] = []
         var receiver: Waiter?
         var end: Ending?
@@ -79,14 +78,14 @@ extension WebSocketChannel {
         var starts = false
     }
 
-    /// What the end of the messages requires.
+    /// The work that the end of the messages requires.
     struct Ending {
         let result: Result<WebSocketClosure?, any Error>
         let waiters: [Waiter]
         let unwritten: [WriteHandler]
         let pings: [Ping]
         let alarm: Alarm?
-        /// A Boolean value that indicates whether the byte connection is still open.
+        /// Whether the byte connection is still open.
         let lingers: Bool
     }
 }
@@ -128,7 +127,7 @@ extension WebSocketChannel.State {
         if case .failure(let error)? = endResult { error } else { nil }
     }
 
-    /// A Boolean value that indicates whether the peer may still send bytes.
+    /// Whether the peer may still send bytes.
     var canReceive: Bool {
         switch machine.phase {
         case .open, .closing: true
@@ -155,7 +154,7 @@ extension WebSocketChannel.State {
         unwrittenBytes += message.byteCount
     }
 
-    /// Returns what to send next. All bytes that were returned before have been written.
+    /// Returns the output to send next. All bytes that were returned earlier have been written.
     mutating func takeOutput(_ bufferSize: Int) -> WebSocketChannel.Output {
         var output = WebSocketChannel.Output(written: takeWritten())
         output.bytes = machine.takeOutput()
@@ -184,7 +183,8 @@ extension WebSocketChannel.State {
     /// remain in the count.
     ///
     /// - Parameter isSendingOver: Whether the byte connection has also rejected the bytes that were
-    ///   taken. Otherwise, the result of sending them decides about their messages.
+    ///   taken. Otherwise, the result of sending these bytes determines the result of their
+    ///   messages.
     mutating func failUnwritten(isSendingOver: Bool) -> [WebSocketChannel.WriteHandler] {
         let takenCount = isSendingOver ? -1 : machine.takenCount
         var handlers: [WebSocketChannel.WriteHandler] = []
@@ -196,8 +196,9 @@ extension WebSocketChannel.State {
         return handlers
     }
 
-    /// Removes and returns the pings that a pong answers: the one with its payload, and all earlier
-    /// ones, because a peer may respond to the latest ping only (RFC 6455, section 5.5.3).
+    /// Removes and returns the pings that a pong completes. These are the ping with the pong's
+    /// payload and all earlier pings, because a peer may respond only to the latest ping (RFC 6455,
+    /// section 5.5.3).
     mutating func takePings(answeredBy payload: Data) -> [WebSocketChannel.Ping] {
         guard let number = WebSocketChannel.Ping.number(of: payload), number <= lastPing else { return [] }
         let count = pings.prefix { $0.number <= number }.count
@@ -205,7 +206,7 @@ extension WebSocketChannel.State {
         return Array(pings.prefix(count))
     }
 
-    /// Sets the end of the messages, unless there is one.
+    /// Sets the end of the messages, unless it is already set.
     ///
     /// - Parameter lingers: Whether the byte connection is still open, for the Close frame.
     mutating func end(

@@ -3,9 +3,8 @@ package import WebServiceCore
 
 /// A WebSocket connection: a state machine that is driven over a byte connection.
 ///
-/// One Swift task receives and one sends; both retain the channel until the byte connection has
-/// ended. The lock is a leaf: nothing else is called while it is held. All members may be used from
-/// any thread.
+/// One Swift task receives, and one sends while there is output; both retain the channel. The lock
+/// is a leaf: while it is held, no other code is called. All members may be used from any thread.
 package final class WebSocketChannel: Sendable {
     /// The settings of a connection.
     package struct Settings: Sendable {
@@ -21,24 +20,25 @@ package final class WebSocketChannel: Sendable {
     }
 
     typealias Waiter = CheckedContinuation<Void, Never>
-    /// Called once, on any thread, when a message was passed to the byte connection, or with the
-    /// error that prevented it.
+    /// A closure that is called once, on any thread, after a message has been passed to the byte
+    /// connection, or with the error that prevented this.
     package typealias WriteHandler = @Sendable (Result<Void, any Error>) -> Void
 
     private let connection: any ByteConnection
     let settings: Settings
     let clock: TaskClock
-    /// The executor of the tasks that receive and send. Reports are custom code, so it may be the
-    /// connection's only without them.
+    /// The executor of the tasks that receive and send. Reports are custom code, so the
+    /// connection's executor is used only if there are none.
     private let executor: any TaskExecutor
     private let report: (@Sendable (WebSocketMessage, _ isReceived: Bool) -> Void)?
-    /// Called once, with the end of the messages.
+    /// A closure that is called once, with the end of the messages.
     private let didEnd: @Sendable (Result<WebSocketClosure?, any Error>) -> Void
     let state: Mutex<State>
 
     /// - Parameters:
-    ///   - report: Receives each message.
-    ///   - didEnd: Called once, on any thread, when no further message can arrive.
+    ///   - report: A closure that receives each message.
+    ///   - didEnd: A closure that is called once, on any thread, when no further message can
+    ///     arrive.
     package init(
         _ role: WebSocketRole, over connection: any ByteConnection, _ settings: Settings, _ clock: TaskClock,
         report: (@Sendable (WebSocketMessage, _ isReceived: Bool) -> Void)? = nil,
@@ -53,11 +53,12 @@ package final class WebSocketChannel: Sendable {
         state = Mutex(State(machine: WebSocketStateMachine(role, settings.protocolOptions)))
     }
 
-    /// Starts to receive.
+    /// Starts to receive bytes from the peer.
     ///
     /// - Parameter bytes: The bytes that were received after the handshake.
     package func start(with bytes: Data) {
-        // Not on the calling thread: a peer that sends without end would hold it.
+        // Receiving does not run on the calling thread, because a peer that sends endlessly would
+        // block that thread.
         Task(executorPreference: executor) { [self] in await receive(startingWith: bytes) }
         if settings.pingInterval != nil { schedulePing() }
     }
@@ -102,7 +103,8 @@ package final class WebSocketChannel: Sendable {
     /// Processes bytes up to the end of the next event.
     ///
     /// - Returns: Whether the receiver must wait for a reader, and whether the peer may still send
-    ///   bytes. The lock is not taken again for them, because the reader is about to take it.
+    ///   bytes. Both are determined while the lock is held, so that the receiver does not compete
+    ///   for the lock with the reader, which takes it next.
     private func process(_ bytes: Data, from offset: inout Data.Index) -> (isFull: Bool, canReceive: Bool) {
         let start = offset
         var message: WebSocketMessage?
@@ -132,7 +134,7 @@ package final class WebSocketChannel: Sendable {
                 isFull: state.messageBytes >= settings.bufferSize, canReceive: state.canReceive,
                 starts: state.startSending())
         }
-        // Before the reader can respond to it.
+        // A message is reported before a waiting reader is resumed, which may respond to it.
         if let message { report?(message, true) }
         perform(outcome)
         return (outcome.isFull, outcome.canReceive)
@@ -172,10 +174,10 @@ package final class WebSocketChannel: Sendable {
         case end
     }
 
-    /// Waits for the next message, at most for a duration.
+    /// Waits for the next message for at most a given duration.
     ///
-    /// A message that arrives later is returned by the next call. A duration that is not positive
-    /// does not wait.
+    /// The next call returns a message that arrives later. If the duration is not positive, the
+    /// method does not wait.
     package func next(within limit: Duration) async throws -> Arrival {
         let isLate = OnceFlag()
         var alarm: Alarm?
@@ -197,7 +199,7 @@ package final class WebSocketChannel: Sendable {
 
     /// Waits for a message or the end.
     ///
-    /// - Parameter isLate: A flag that ends the wait. A reader is resumed after it was set.
+    /// - Parameter isLate: A flag that ends the wait. After the flag is set, the reader is resumed.
     private func wait(unless isLate: OnceFlag? = nil) async throws {
         var isBusy = false
         await withTaskCancellationHandler {
@@ -222,7 +224,8 @@ package final class WebSocketChannel: Sendable {
 
     // MARK: Sending
 
-    /// Sends a message. Returns when it is buffered, and waits while the peer does not read.
+    /// Sends a message. Returns when the message is buffered, and waits while the peer does not
+    /// read.
     package func send(_ message: WebSocketMessage) async throws {
         try Task.checkNotCancelled()
         if try enqueue(message) { try await waitForPeer() }
@@ -230,7 +233,7 @@ package final class WebSocketChannel: Sendable {
 
     /// Adds a message to the output.
     ///
-    /// - Parameter written: Called once if this method does not throw.
+    /// - Parameter written: A closure that is called once if this method does not throw.
     /// - Returns: Whether the buffer is full.
     @discardableResult
     package func enqueue(_ message: WebSocketMessage, written: WriteHandler? = nil) throws -> Bool {
@@ -244,7 +247,7 @@ package final class WebSocketChannel: Sendable {
         return isFull
     }
 
-    /// Whether a message can be sent: no endpoint has closed the connection.
+    /// Whether a message can be sent, because no endpoint has closed the connection.
     package var acceptsMessages: Bool { state.withLock { $0.end == nil && $0.machine.phase == .open } }
 
     /// The number of bytes of the messages that were not written completely.
@@ -300,7 +303,7 @@ package final class WebSocketChannel: Sendable {
         }
     }
 
-    /// Sends a Close frame, and waits for that of the peer or until the timeout.
+    /// Sends a Close frame, and waits for the Close frame of the peer until the timeout.
     package func close(_ code: WebSocketClosure.Code, reason: String) async throws {
         try beginClosing(code, reason: reason)
         await withTaskCancellationHandler {
@@ -316,11 +319,12 @@ package final class WebSocketChannel: Sendable {
         }
     }
 
-    /// Sends a Close frame. The connection ends with that of the peer, or after the timeout.
+    /// Sends a Close frame. The connection ends with the Close frame of the peer, or after the
+    /// timeout.
     package func beginClosing(_ code: WebSocketClosure.Code, reason: String) throws {
         try Self.validate(WebSocketClosure(code, reason: reason))
         let outcome = state.withLock { state in
-            try? state.machine.close(code, reason: reason)  // is valid
+            try? state.machine.close(code, reason: reason)  // it is valid
             state.isClosing = true
             return Outcome(receiver: state.receiver.take(), starts: state.startSending())
         }
@@ -348,11 +352,11 @@ package final class WebSocketChannel: Sendable {
     /// The number of messages that were read or taken.
     package var readCount: Int { state.withLock { $0.readCount } }
 
-    /// The number of bytes that a message takes in a buffer. The peer determines the number of
-    /// messages, so the memory that each of them needs in addition to its content counts.
+    /// Returns the number of bytes that a message takes in a buffer. The peer determines the number
+    /// of messages, so the cost includes the memory that a message needs beyond its content.
     package static func cost(of message: WebSocketMessage) -> Int { message.byteCount + 128 }
 
-    /// The error of a call that requires a connection that is not closed.
+    /// The error of a call that requires an open connection.
     package var closedError: any Error { WebSocketEnd.closed(state.withLock { $0.end }) }
 
     /// Ends the connection immediately.
@@ -361,7 +365,7 @@ package final class WebSocketChannel: Sendable {
         connectionDidEnd(URLError(.cancelled))
     }
 
-    /// Closes the connection without waiting. Called when no caller uses it any longer.
+    /// Closes the connection without waiting, because no caller uses it any longer.
     package func abandon() {
         guard state.withLock({ $0.end == nil && !$0.isClosing }) else { return }
         try? beginClosing(.goingAway, reason: "")  // the code is valid
@@ -375,7 +379,7 @@ package final class WebSocketChannel: Sendable {
     /// The metrics of the connection.
     package var metrics: TransportMetrics { connection.metrics }
 
-    /// - Parameter error: The error of the byte connection; `nil` at its end.
+    /// - Parameter error: The error of the byte connection; `nil` if it has ended without an error.
     func connectionDidEnd(_ error: (any Error)?) {
         let outcome = state.withLock { state in
             var end = error ?? URLError(.networkConnectionLost)

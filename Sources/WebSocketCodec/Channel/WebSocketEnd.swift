@@ -5,7 +5,7 @@ package import WebServiceCore
 package enum WebSocketEnd {
     /// The code of a connection that is closed.
     package static let closedCode = WebServiceError.Code("webSocketClosed")
-    /// The code of a violation of the protocol.
+    /// The code of a protocol violation.
     package static let violationCode = WebServiceError.Code("webSocketViolation")
 
     /// Returns the end of the messages after the Close frame of the peer.
@@ -16,7 +16,7 @@ package enum WebSocketEnd {
         }
     }
 
-    /// Returns the error of sending over a connection that is closed or about to be closed.
+    /// Returns the error that a send throws if the connection is closed or about to be closed.
     package static func closed(_ end: Result<WebSocketClosure?, any Error>?) -> any Error {
         switch end {
         case .failure(let error): error
@@ -28,7 +28,7 @@ package enum WebSocketEnd {
     /// Returns a description for the timeline, without the reason, which may be private.
     package static func description(of end: Result<WebSocketClosure?, any Error>) -> String {
         switch end {
-        case .success(let closure): closure.map { "closed with the code \($0.code.rawValue)" } ?? "closed"
+        case .success(let closure): closure.map { "closed with code \($0.code.rawValue)" } ?? "closed"
         case .failure(let error): "failed: \(type(of: error))"
         }
     }

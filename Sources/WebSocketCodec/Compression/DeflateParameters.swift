@@ -1,11 +1,11 @@
-/// The parameters of the extension permessage-deflate (RFC 7692, section 7.1).
+/// The parameters of the permessage-deflate extension (RFC 7692, section 7.1).
 ///
 /// Before the handshake, the parameters are the preferences of one endpoint. Afterwards, both
 /// endpoints apply them.
 package struct DeflateParameters: Sendable, Hashable {
-    /// A Boolean value that indicates whether the server compresses each message independently.
+    /// Whether the server compresses each message independently.
     package var serverNoContextTakeover = false
-    /// A Boolean value that indicates whether the client compresses each message independently.
+    /// Whether the client compresses each message independently.
     package var clientNoContextTakeover = false
     /// The maximum window size of the server, as a power of two from 8 to 15.
     package var serverMaxWindowBits = 15
@@ -14,7 +14,7 @@ package struct DeflateParameters: Sendable, Hashable {
 
     package init() {}
 
-    /// Returns the maximum window size of the messages of an endpoint.
+    /// Returns the maximum window size of an endpoint's messages.
     func windowBits(from role: WebSocketRole) -> Int {
         role == .client ? clientMaxWindowBits : serverMaxWindowBits
     }

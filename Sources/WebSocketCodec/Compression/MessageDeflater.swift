@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// A compressor of messages (RFC 7692, section 7.2.1). Confined to one connection.
+/// A compressor of the messages of one connection (RFC 7692, section 7.2.1).
 final class MessageDeflater {
     private let zlib: Zlib
     private let stream: UnsafeMutablePointer<Zlib.Stream>
@@ -14,7 +14,7 @@ final class MessageDeflater {
     private static let defaultLevel: CInt = -1
     private static let defaultMemory: CInt = 8
     private static let synchronize: CInt = 2
-    /// The result of a call that has neither input nor space for output (`Z_BUF_ERROR`).
+    /// The result of a call if zlib has neither input nor pending output (`Z_BUF_ERROR`).
     private static let bufferError: CInt = -5
     /// The length of the end of an empty block, which is removed from each message.
     private static let trailerLength = 4

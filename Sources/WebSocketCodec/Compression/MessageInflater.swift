@@ -1,6 +1,6 @@
 import WebServiceCore
 
-/// A decompressor of messages (RFC 7692, section 7.2.2). Confined to one connection.
+/// A decompressor of the messages of one connection (RFC 7692, section 7.2.2).
 final class MessageInflater {
     private let zlib: Zlib
     private let stream: UnsafeMutablePointer<Zlib.Stream>
@@ -10,8 +10,8 @@ final class MessageInflater {
     private let input: UnsafeMutableRawBufferPointer
     private let trailerBytes: UnsafeMutableRawBufferPointer
     private let hasContextTakeover: Bool
-    /// A Boolean value that indicates whether no bytes have followed the start of the message or
-    /// the last block with the bit BFINAL.
+    /// Whether no bytes have followed the start of the message or the last block with the bit
+    /// BFINAL.
     private var isAtStart = true
 
     private static let roomSize = 16 << 10
@@ -20,7 +20,7 @@ final class MessageInflater {
     private static let synchronize: CInt = 2
     private static let streamEnd: CInt = 1
     private static let memoryError: CInt = -4
-    /// zlib can make no progress without more bytes.
+    /// The result if zlib can make no progress without more bytes.
     private static let bufferError: CInt = -5
     /// The bit of ``Zlib/Stream/dataType`` that indicates the end of a block.
     private static let blockEnd: CInt = 128
@@ -57,7 +57,7 @@ final class MessageInflater {
     ///
     /// The returned bytes are valid until the next call.
     ///
-    /// - Returns: `nil` if there are none.
+    /// - Returns: `nil` if there are no bytes.
     func unmasked(
         _ bytes: inout UnsafeRawBufferPointer, _ maskingKey: MaskingKey, at offset: Int
     ) -> UnsafeRawBufferPointer? {
@@ -71,8 +71,8 @@ final class MessageInflater {
 
     /// Removes compressed bytes from the front of `bytes`, and returns the next decompressed bytes.
     ///
-    /// The returned bytes are valid until the next call. Further blocks can follow one with the bit
-    /// BFINAL (section 7.2.3.4); their window is empty.
+    /// The returned bytes are valid until the next call. Further blocks, whose window is empty, can
+    /// follow a block with the bit BFINAL (section 7.2.3.4).
     ///
     /// - Returns: `nil` if the compressed bytes are exhausted.
     func next(_ bytes: inout UnsafeRawBufferPointer) throws(WebSocketViolation) -> UnsafeRawBufferPointer? {

@@ -12,8 +12,8 @@ struct FrameQueue {
     /// The number of bytes of all frames that were taken so far, without those of pongs.
     private(set) var takenCount = 0
 
-    /// The maximum number of pongs. The one for the latest ping is sufficient (RFC 6455, section
-    /// 5.5.3).
+    /// The maximum number of pongs. The pong for the latest ping would be sufficient (RFC 6455,
+    /// section 5.5.3).
     private static let maximumPongCount = 16
 
     mutating func append(_ frame: Data) {
@@ -36,7 +36,7 @@ struct FrameQueue {
 
     /// Removes frames until their total size reaches a minimum, and returns their bytes.
     ///
-    /// - Returns: `nil` if there are none.
+    /// - Returns: `nil` if there are no frames.
     mutating func takeFirst(minimumCount: Int) -> Data? {
         guard var bytes = popFirst() else { return nil }
         while bytes.count < minimumCount, let frame = popFirst() { bytes.append(frame) }

@@ -11,7 +11,7 @@ extension WebSocketSendError: CustomStringConvertible {
         switch self {
         case .closed: "the connection is closed or about to be closed"
         case .payloadTooLong: "the payload of a ping has more than 125 bytes"
-        case .invalidCloseCode: "the code is not one that a Close frame can contain"
+        case .invalidCloseCode: "a Close frame cannot contain the code"
         case .reasonTooLong: "the reason has more than 123 bytes of UTF-8"
         }
     }

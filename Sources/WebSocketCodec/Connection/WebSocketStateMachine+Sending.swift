@@ -13,7 +13,7 @@ extension WebSocketStateMachine {
 
     /// Adds a ping to the output.
     ///
-    /// - Parameter payload: At most 125 bytes. The peer returns them in its pong.
+    /// - Parameter payload: The payload, at most 125 bytes, which the peer returns in its pong.
     package mutating func ping(_ payload: Data = Data()) throws(WebSocketSendError) {
         guard phase == .open else { throw .closed }
         guard payload.count <= FrameHeader.maximumControlLength else { throw .payloadTooLong }

@@ -13,10 +13,12 @@ package struct WebSocketStateMachine: ~Copyable {
         /// A Close frame was sent. Messages of the peer are still received.
         case closing
         /// Both endpoints have sent a Close frame. As soon as the output is sent, a server closes
-        /// the byte connection, and a client waits until it ends, within a timeout (section 7.1.1).
+        /// the byte connection, and a client waits for the byte connection to end, up to a timeout
+        /// (section 7.1.1).
         case closed
-        /// The peer has violated the protocol, and the output ends with a Close frame (section
-        /// 7.1.7). The byte connection is closed as after ``closed``.
+        /// The peer has violated the protocol, or the byte connection has ended without a Close
+        /// frame. The output usually ends with a Close frame (section 7.1.7). The byte connection
+        /// is then closed as in the phase ``closed``.
         case failed
     }
 
@@ -33,7 +35,7 @@ package struct WebSocketStateMachine: ~Copyable {
     let zlib: Zlib?
     /// The state of the extension, which the first compressed message creates.
     var deflater: MessageDeflater?
-    /// A Boolean value that indicates whether messages are compressed.
+    /// Whether messages are compressed.
     var compresses: Bool
 
     /// - Parameter generator: The source of the masking keys of a client.
@@ -54,8 +56,8 @@ package struct WebSocketStateMachine: ~Copyable {
     /// The number of bytes that wait to be sent.
     package var outputCount: Int { output.count }
 
-    /// The end of the last message among the bytes of all frames without pongs. The message has
-    /// been taken when ``takenCount`` reaches it.
+    /// The number of bytes of all frames that were added so far, without those of pongs. The last
+    /// message has been taken when ``takenCount`` reaches this number.
     package var addedCount: Int { output.addedCount }
 
     /// The number of bytes of all frames that ``takeOutput(minimumCount:)`` has returned so far,

@@ -2,7 +2,7 @@ package import Foundation
 
 /// The part of a frame before its payload (RFC 6455, section 5.2).
 package struct FrameHeader: Sendable, Hashable {
-    /// A Boolean value that indicates whether the frame is the last one of its message.
+    /// Whether the frame is the last one of its message.
     package var isFinal = true
     /// The bit RSV1, which indicates a compressed message (RFC 7692, section 6).
     package var isCompressed = false
@@ -25,7 +25,7 @@ package struct FrameHeader: Sendable, Hashable {
 
     /// The maximum size of a header, in bytes.
     static let maximumSize = 14
-    /// The maximum size of the payload of a control frame, in bytes (section 5.5).
+    /// The maximum payload size of a control frame, in bytes (section 5.5).
     package static let maximumControlLength = 125
     static let finalBit: UInt8 = 0x80
     static let compressedBit: UInt8 = 0x40

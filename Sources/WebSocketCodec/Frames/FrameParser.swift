@@ -5,7 +5,7 @@ struct FrameParser: Sendable {
     /// A part of a frame. Each frame has a header, any number of payload parts, and an end.
     enum Part {
         case header(FrameHeader)
-        /// Masked bytes of the payload, beginning at an offset.
+        /// Bytes of the payload as received, beginning at an offset.
         case payload(UnsafeRawBufferPointer, FrameHeader, offset: Int)
         case end(FrameHeader)
     }
@@ -22,7 +22,7 @@ struct FrameParser: Sendable {
 
     /// - Parameters:
     ///   - role: The role of the receiver.
-    ///   - allowsCompression: A Boolean value that indicates whether the bit RSV1 is allowed.
+    ///   - allowsCompression: Whether the bit RSV1 is allowed.
     ///   - maximumLength: The maximum size of a payload, in bytes.
     init(role: WebSocketRole, allowsCompression: Bool, maximumLength: Int) {
         self.role = role
@@ -92,8 +92,8 @@ struct FrameParser: Sendable {
         }
     }
 
-    /// Returns the length of the payload. Throws an error unless it is encoded in as few bytes as
-    /// possible.
+    /// Returns the length of the payload. Throws an error if it is too large or not encoded in as
+    /// few bytes as possible.
     private func length(_ short: UInt8, _ extended: ArraySlice<UInt8>) throws(WebSocketViolation) -> Int {
         guard !extended.isEmpty else { return try limited(UInt64(short)) }
         let number = Self.number(extended)

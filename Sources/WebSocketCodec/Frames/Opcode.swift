@@ -7,7 +7,6 @@ package enum Opcode: UInt8, Sendable, CaseIterable {
     case ping = 0x9
     case pong = 0xA
 
-    /// A Boolean value that indicates whether frames of this type can occur between the fragments
-    /// of a message (section 5.5).
+    /// Whether frames of this type can occur between the fragments of a message (section 5.5).
     package var isControl: Bool { rawValue & 0x8 != 0 }
 }

@@ -4,7 +4,7 @@ extension WebSocketClosure {
     /// The maximum size of the reason, in bytes of UTF-8.
     package static let maximumReasonLength = FrameHeader.maximumControlLength - 2
 
-    /// Parses the payload of a Close frame.
+    /// Returns the code and the reason in the payload of a Close frame.
     ///
     /// - Returns: `nil` for an empty payload.
     static func parse(_ payload: some Collection<UInt8>) throws(WebSocketViolation) -> WebSocketClosure? {

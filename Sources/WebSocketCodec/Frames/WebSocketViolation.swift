@@ -1,6 +1,6 @@
 package import WebServiceCore
 
-/// The rule of the protocol that the bytes of a peer violate.
+/// The rule of the protocol, or the limit of this endpoint, that a peer violates.
 package enum WebSocketViolation: Error, Sendable, Hashable, CaseIterable {
     // Frames (RFC 6455, sections 5.1 to 5.5)
     case reservedBit

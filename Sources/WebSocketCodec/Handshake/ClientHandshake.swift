@@ -11,8 +11,8 @@ package struct ClientHandshake: Sendable, Hashable {
     /// Creates a handshake with a random key.
     ///
     /// - Parameters:
-    ///   - subprotocols: The subprotocols to offer, in order of preference. Each is a token and
-    ///     occurs only once. Defaults to none.
+    ///   - subprotocols: The subprotocols to offer, in order of preference. Each must be a token
+    ///     and occur only once. Defaults to an empty array.
     ///   - deflate: The preferred parameters of permessage-deflate, which is offered only if the
     ///     system has zlib.
     /// - Throws: ``WebSocketHandshakeError/malformedSubprotocols`` if a subprotocol occurs twice or

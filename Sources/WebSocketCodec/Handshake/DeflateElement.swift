@@ -44,7 +44,8 @@ struct DeflateElement: Sendable, Hashable {
         return true
     }
 
-    /// Returns a decimal number from 8 to 15 without leading zeros.
+    /// Returns the value of a decimal number from 8 to 15 without leading zeros; `nil` for any
+    /// other string.
     private static func windowBits(_ value: String) -> Int? {
         guard value.utf8.first != UInt8(ascii: "0"), let bits = ASCII.number(value.utf8) else { return nil }
         return windowBits.contains(bits) ? bits : nil

@@ -13,7 +13,7 @@ struct ExtensionElement: Sendable, Hashable {
     let name: String
     let parameters: [Parameter]
 
-    /// Parses the values of all fields with the name, in order.
+    /// Returns the extensions in the values of all fields with the name, in order.
     ///
     /// - Returns: `nil` if a value is malformed.
     static func parse(_ fields: [String]) -> [ExtensionElement]? {

@@ -1,7 +1,7 @@
 package import Foundation
 package import WebServiceCore
 
-/// Parses the response to a handshake from bytes that arrive in pieces of any size.
+/// A parser of the response to a handshake, whose bytes arrive in pieces of any size.
 ///
 /// The body of a refused handshake has a specified length, is chunked, or ends with the connection
 /// (RFC 9112, section 6.3).
@@ -25,7 +25,7 @@ package struct HandshakeResponse {
         case over
     }
 
-    /// The maximum size of a head, and of a line of a chunked body.
+    /// The maximum sizes of a head, and of a line of a chunked body, in bytes.
     private static let maximumHeadLength = 256 << 10
     private static let maximumLineLength = 4 << 10
 

@@ -7,7 +7,8 @@ package struct ServerHandshake: Sendable, Hashable {
     package let subprotocols: [String]
     private let extensions: [ExtensionElement]
 
-    /// Verifies an HTTP/1.1 request.
+    /// Creates a handshake from an HTTP/1.1 request. Throws an error if the request is not a valid
+    /// handshake.
     package init(method: String, headers: Headers) throws(WebSocketHandshakeError) {
         guard method == "GET" else { throw .invalidMethod }
         try headers.requireUpgrade()

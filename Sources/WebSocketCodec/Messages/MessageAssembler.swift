@@ -1,6 +1,6 @@
 import WebServiceCore
 
-/// Joins and decompresses the fragments of a message as they arrive.
+/// An assembler that joins and decompresses the fragments of a message as they arrive.
 struct MessageAssembler: ~Copyable {
     private let role: WebSocketRole
     private let limits: WebSocketLimits
@@ -50,7 +50,7 @@ struct MessageAssembler: ~Copyable {
         if inflater == nil { throw .outOfMemory }
     }
 
-    /// Appends a part of the payload of a frame.
+    /// Appends a part of a frame's payload.
     mutating func append(
         _ part: UnsafeRawBufferPointer, _ header: FrameHeader, at offset: Int
     ) throws(WebSocketViolation) {
@@ -76,7 +76,7 @@ struct MessageAssembler: ~Copyable {
         }
     }
 
-    /// Ends a frame.
+    /// Processes the end of a frame.
     ///
     /// - Returns: The message, if the frame is its last one; otherwise `nil`.
     mutating func end(_ header: FrameHeader) throws(WebSocketViolation) -> WebSocketMessage? {

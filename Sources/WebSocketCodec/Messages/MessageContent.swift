@@ -13,7 +13,7 @@ struct MessageContent {
         self.maximumLength = maximumLength
     }
 
-    /// Throws an error if the message would exceed the limit with a number of further bytes.
+    /// Throws an error if a number of further bytes would make the message exceed the limit.
     func validate(adding length: Int) throws(WebSocketViolation) {
         guard length <= maximumLength - bytes.count else { throw .messageTooLarge }
     }

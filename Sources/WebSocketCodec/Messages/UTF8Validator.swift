@@ -6,7 +6,7 @@ struct UTF8Validator: Sendable {
     private var lower: UInt8 = 0x80
     private var upper: UInt8 = 0xBF
 
-    /// A Boolean value that indicates whether the bytes so far are complete characters.
+    /// Whether the bytes so far are complete characters.
     var isComplete: Bool { missing == 0 }
 
     /// Validates the next bytes.

@@ -3,7 +3,7 @@
 /// Lengths in headers and decompressed bytes are compared with the limits before memory is
 /// allocated for them.
 package struct WebSocketLimits: Sendable, Hashable {
-    /// The maximum size of the payload of a frame, in bytes, before decompression. Defaults to
+    /// The maximum payload size of a frame, in bytes, before decompression. Defaults to
     /// 16 MiB.
     package var maximumFrameLength = 16 << 20
     /// The maximum size of a message, in bytes, after decompression. Defaults to 16 MiB.

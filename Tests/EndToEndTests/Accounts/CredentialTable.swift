@@ -32,8 +32,7 @@ struct CredentialTable {
         var path: String { places.map { "/\(status)-\($0)" }.joined() }
         var description: String { "\(method) \(path)\(resendsBody ? " with its body" : "")" }
 
-        /// A Boolean value that indicates whether a redirect removes the body (RFC 9110, section
-        /// 15.4).
+        /// Whether a redirect removes the body (RFC 9110, section 15.4).
         private var becomesGET: Bool { status == 303 ? method != .HEAD : status < 303 && method == .POST }
 
         /// The places that receive a request, and whether the redirect after them is refused.

@@ -71,7 +71,7 @@ struct MultipartStreamTests {
             #expect(error?.code == .encoding)
             let comparison = difference < 0 ? "more" : "fewer"
             let message =
-                "the sequence of the multipart part 'log' produced \(comparison) bytes than its length; "
+                "the sequence of the multipart part 'log' produced \(comparison) bytes than the given length; "
                 + "pass the exact length or nil"
             #expect(error?.message == message)
         }

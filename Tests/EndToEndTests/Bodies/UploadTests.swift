@@ -291,7 +291,7 @@ final class Fed: AsyncSequence, Sendable {
     }
 
     var isCancelled: Bool { cancellations.value > 0 }
-    /// A Boolean value that indicates whether an element is awaited.
+    /// Whether an element is awaited.
     var isAwaited: Bool { reads.value > results.value }
     /// The number of elements that were requested.
     var readCount: Int { reads.value }

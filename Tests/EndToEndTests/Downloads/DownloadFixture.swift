@@ -151,8 +151,7 @@ extension RealSession {
     static let best = RealSession.foundationSession
     #endif
 
-    /// A Boolean value that indicates whether the session is a `CurlSession`, which reports lost
-    /// connections and trailer fields.
+    /// Whether the session is a `CurlSession`, which reports lost connections and trailer fields.
     var isCurl: Bool { rawValue == "curlSession" }
 }
 

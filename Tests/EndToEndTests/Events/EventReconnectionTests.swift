@@ -74,6 +74,43 @@ struct EventReconnectionTests {
         #expect(other.receivedRequests.count == 3)
     }
 
+    private struct Busy: Error {}
+
+    @Test("A status that an error mapper maps reconnects like any other, and its error is thrown at the end")
+    func mapped() async throws {
+        let clock = TestClock()
+        var failing = MockResponse(statusCode: 503)
+        failing.headers[.retryAfter] = "70"
+        let mock = MockService(clock: clock)
+        mock.service.errorMapper = .closure { _ in Busy() }
+        mock.on(.GET, "/", [failing, stream("data: 1\n\n"), MockResponse(statusCode: 401)])
+        let errors = Collected<any Error>()
+        let events = mock.service.GET("/").events(
+            .reconnecting(when: { error, isTransient in
+                if let error { errors.add(error) }
+                return isTransient
+            }))
+        let run = Task(executorPreference: clock.executor) { try await all(events) }
+        await clock.advance(by: .seconds(60))
+        #expect(mock.receivedRequests.count == 1)
+        await clock.advance(by: .seconds(60))
+        await #expect(throws: Busy.self) { try await run.value }
+        #expect(mock.receivedRequests.count == 3)
+        #expect(errors.values.count { $0 is Busy } == 2)
+    }
+
+    @Test("After a refused connection, an element that is too large is still an error")
+    func tooLarge() async throws {
+        let long = String(repeating: "x", count: 99)
+        let server = try server([MockResponse(statusCode: 503), stream("data: \(long)\n\n")])
+        defer { server.stop() }
+        await #expect {
+            try await all(service(server).GET("/").events(quick, maximumSize: 50))
+        } throws: {
+            ($0 as? WebServiceError)?.code == .elementTooLarge
+        }
+    }
+
     @Test("Retry-After delays the next connection")
     func retryAfter() async throws {
         var busy = MockResponse(statusCode: 503)

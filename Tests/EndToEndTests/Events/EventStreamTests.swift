@@ -275,6 +275,8 @@ struct EventStreamTests {
         let increased = ServerSentEvent.Reconnection.Delays(
             base: .milliseconds(100), maximum: .seconds(30), attempts: nil, random: { 1 })
         #expect(increased.delay(after: 0, .milliseconds(200), .system) == .milliseconds(300))
-        #expect(increased.delay(after: .max, .seconds(3600), .system) == .seconds(45))
+        #expect(increased.delay(after: .max, .milliseconds(200), .system) == .seconds(45))
+        // A longer time of the stream is neither doubled nor reduced.
+        #expect(increased.delay(after: .max, .seconds(3600), .system) == .seconds(5_400))
     }
 }

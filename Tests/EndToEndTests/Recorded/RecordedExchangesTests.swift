@@ -96,7 +96,7 @@ private final class Recorder: Observer {
         }
     }
 
-    /// A Boolean value that indicates whether each exchange that has begun has ended.
+    /// Whether each exchange that has begun has ended.
     var isComplete: Bool { transcripts.withLock { $0.values.allSatisfy(\.hasEnded) } }
 
     /// The events of each exchange. Exchanges that begin at the same time have no order.

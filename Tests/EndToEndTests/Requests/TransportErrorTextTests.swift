@@ -29,7 +29,8 @@ struct TransportErrorTextTests {
             #expect(text.hasPrefix("cannotConnectToHost (-1004): "))
             #expect(
                 text.hasSuffix(
-                    "; check that it is running and that the host and the port are correct (POST \(base)/orders)"))
+                    "; check that the server is running and that the host and the port are correct "
+                        + "(POST \(base)/orders)"))
             #expect(!text.contains("canary"))
         }
     }

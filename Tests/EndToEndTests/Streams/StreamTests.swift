@@ -24,6 +24,18 @@ struct StreamTests {
         func add() { state.withLock { $0 += 1 } }
     }
 
+    @Test("The media type of a stream is checked before its body is read", arguments: RealSession.streaming)
+    func contentTypes(session: RealSession) async throws {
+        let server = try MockServer { _ in
+            MockResponse.text("<p>").header("Content-Type", "text/html")
+        }
+        defer { server.stop() }
+        let accepted = try session.service(server).GET("/log").stream().validate(contentTypes: ["text/*"])
+        #expect(try await accepted.value.status == 200)
+        let rejected = try session.service(server).GET("/log").stream().validate(contentTypes: ["application/json"])
+        await #expect { try await rejected.value } throws: { ($0 as? WebServiceError)?.code == .unexpectedContentType }
+    }
+
     @Test(
         "Each chunk is delivered before the server sends the next one",
         arguments: RealSession.streaming)

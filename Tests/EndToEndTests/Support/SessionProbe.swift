@@ -10,7 +10,7 @@ enum SessionProbe {
         let status: Int32
         let output: String
 
-        /// A Boolean value that indicates whether the environment lacks what the probe needs.
+        /// Whether the environment lacks what the probe needs.
         var isImpossible: Bool { status == 3 }
     }
 

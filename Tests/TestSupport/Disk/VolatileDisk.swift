@@ -103,8 +103,7 @@ package final class VolatileDisk {
         #endif
     }()
 
-    /// A Boolean value that indicates whether changes can be recorded. A sanitizer replaces the same
-    /// functions.
+    /// Whether changes can be recorded. A sanitizer replaces the same functions.
     package static var works: Bool { (!isSanitized || mutant != nil) && library != nil }
 
     /// The number of the fault of `scripts/mutate`.

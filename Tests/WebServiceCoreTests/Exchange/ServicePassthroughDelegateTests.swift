@@ -27,8 +27,8 @@ private final class Recorder: ServicePassthroughDelegate {
 
     func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
         calls.add(
-            "received \((response as? HTTPURLResponse)?.statusCode ?? 0) \(data?.count ?? -1) \(request?.url?.path ?? "") \(error != nil)"
-        )
+            "received \((response as? HTTPURLResponse)?.statusCode ?? 0) \(data?.count ?? -1) "
+                + "\(request?.url?.path ?? "") \(error != nil)")
     }
 
     func modifiedRequest(request: URLRequest) -> URLRequest? {

@@ -140,6 +140,15 @@ struct DigestTests {
         #expect(!"\(task.timeline) \(task.request)".contains("Digest username"))
     }
 
+    @Test("A bearer token after Digest is not sent, even before the challenge")
+    func bearerAfterDigest() async throws {
+        let server = try server()
+        let service = service(server)
+        service.interceptors = [.digest(user: "u", password: "secret"), .bearer("t")]
+        #expect(try await service.GET("/x").string().value == "/x")
+        #expect(server.receivedRequests.map { $0.headers["Authorization"]?.prefix(7) } == [nil, "Digest "])
+    }
+
     @Test("A wrong password is a 401 after two requests, and a stale nonce is replaced")
     func refusals() async throws {
         let refusing = try server()
@@ -252,12 +261,12 @@ struct DigestTests {
             return account.adopt(try #require(DigestChallenge.strongest(in: [field])), for: origin)
         }
         let (first, same, other) = (try adopt("n1"), try adopt("n1"), try adopt("n2"))
-        let sent = [account.signature, other, same, first, first].map { $0.value(.GET, url) ?? "" }
+        let sent = try [account.signature, other, same, first, first].map { try $0.value(.GET, url, [:]) ?? "" }
         let expected = [("n2", 2), ("n2", 1), ("n1", 2), ("n1", 1), ("n1", 3)]
         for (value, (nonce, count)) in zip(sent, expected) {
             #expect(value.contains(" nonce=\"\(nonce)\""))
             #expect(value.contains("nc=0000000\(count)"))
         }
-        #expect(first.value(.GET, "https://example.org/") == nil)
+        #expect(try first.value(.GET, "https://example.org/", [:]) == nil)
     }
 }

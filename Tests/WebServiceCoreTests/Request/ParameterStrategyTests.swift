@@ -96,7 +96,9 @@ import Testing
             (.unsigned(.max), "18446744073709551615"),
             (0.1, "0.1"), (-0.0, "0"), (1.0, "1"),
             (-1.5, "-1.5"), (1e15, "1000000000000000"), (9_007_199_254_740_991, "9007199254740991"),
-            (.double(9_007_199_254_740_992), "9007199254740992"), (1e21, "1e%2B21"),
+            (.double(9_007_199_254_740_992), "9007199254740992"),
+            (.double(9_007_199_254_740_994), "9007199254740994"), (.double(-0x1p54), "-18014398509481984"),
+            (.double(0x1p55), "3.602879701896397e%2B16"), (1e21, "1e%2B21"),
             (.double(.leastNonzeroMagnitude), "5e-324"), (1.7976931348623157e308, "1.7976931348623157e%2B308"),
             (.double(0.1 + 0.2), "0.30000000000000004"), (1e-7, "1e-07"),
         ] as [(ParameterValue, String)])
@@ -111,7 +113,7 @@ import Testing
         for _ in 0..<20_000 {
             let number = Double(bitPattern: random.next())
             if number.isFinite { #expect(Double(ParameterValue.text(of: number)) == number) }
-            let whole = Double(Int64.random(in: -(1 << 53)...(1 << 53), using: &random))
+            let whole = Double(Int64.random(in: -(1 << 54)...(1 << 54), using: &random))
             #expect(ParameterValue.text(of: whole) == "\(Int64(whole))")
         }
     }

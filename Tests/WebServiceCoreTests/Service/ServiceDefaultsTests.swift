@@ -41,6 +41,20 @@ struct ServiceDefaultsTests {
         #expect(request.options.bodyMaximum == 7)
     }
 
+    @Test("The options of a service contain the limits that were set, and nil removes them")
+    func removedLimits() {
+        let service = WebService.make(session)
+        service.options.deadline = .seconds(5)
+        service.options.maximumResponseBytes = 7
+        #expect(service.options.deadline == .seconds(5))
+        #expect(service.options.maximumResponseBytes == 7)
+        service.options.deadline = nil
+        service.options.maximumResponseBytes = nil
+        let request = service.request(.GET, path: "/x")
+        #expect(request.options.requestDeadline == .seconds(600))
+        #expect(request.options.bodyMaximum == 100 << 20)
+    }
+
     private func sent(_ session: HandSession) throws -> URLRequest {
         try #require(session.exchanges.values.last).request.urlRequestValue
     }

@@ -31,7 +31,7 @@ struct LifeCycleModelTests {
 
     /// The behavior of a task, without threads, locks and callbacks.
     struct Model {
-        /// A Boolean value that indicates whether an interceptor sends a request again after a 401.
+        /// Whether an interceptor sends a request again after a 401.
         let isAuthenticated: Bool
         var isStarted = false
         var isSuspended = false

@@ -8,12 +8,12 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// The road of a request when sessions, cancellations and owners behave badly.
-@Suite("Road of a request", .permit)
+/// The path of a request when sessions, cancellations and owners behave badly.
+@Suite("Path of a request", .permit)
 struct RoadTests {
     // MARK: Cancellation at every point
 
-    /// Counts the points of a road at which a test can cancel it, and cancels it at one of them.
+    /// Counts the points of a path at which a test can cancel it, and cancels it at one of them.
     private final class Points: TaskExecutor {
         private struct State {
             var count = 0

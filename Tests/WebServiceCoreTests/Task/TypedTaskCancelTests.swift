@@ -77,6 +77,28 @@ struct TypedTaskCancelTests {
         #expect(exchange.log == ["resume", "cancel"])
     }
 
+    @Test("The work of a task that is cancelled while it starts does not run")
+    func workCancelledAtStart() async {
+        let (began, freed) = (Collected<Bool>(), Collected<Bool>())
+        do {
+            let service = WebService.make()
+            service.observers = [
+                EventRecorder { [weak service] event in
+                    if case .created = event.kind { service?.cancelAll() }
+                }
+            ]
+            let canary = Canary { freed.add(true) }
+            let task = service.GET("/x").perform { _ in
+                canary.touch()
+                began.add(true)
+                return (true, Response(data: Data(), urlResponse: nil))
+            }
+            #expect(isCancelled(await task.result))
+        }
+        await freed.wait()
+        #expect(began.values.isEmpty)
+    }
+
     @Test("A typed task that is never resumed is deallocated together with its steps and observers")
     func neverResumed() {
         let freed = Collected<String>()

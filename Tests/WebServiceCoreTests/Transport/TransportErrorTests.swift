@@ -73,8 +73,8 @@ struct TransportErrorTests {
         }
         #expect(
             try await text("Connection refused.")
-                == "cannotConnectToHost (-1004): Connection refused; check that it is running and that the host and "
-                + "the port are correct (GET https://h/v1/a)")
+                == "cannotConnectToHost (-1004): Connection refused; check that the server is running and that the "
+                + "host and the port are correct (GET https://h/v1/a)")
         #expect(
             try await text("the proxy refused; set another one")
                 == "cannotConnectToHost (-1004): the proxy refused; set another one (GET https://h/v1/a)")
@@ -82,8 +82,8 @@ struct TransportErrorTests {
         #expect(try await !text("a\nb").contains("\n"))
         #expect(
             try await text("refused by https://p/a?token=canary, and by http://u:canary@p/")
-                == "cannotConnectToHost (-1004): refused by https://p/a and by (URL); check that it is running and that "
-                + "the host and the port are correct (GET https://h/v1/a)")
+                == "cannotConnectToHost (-1004): refused by https://p/a and by (URL); check that the server is running "
+                + "and that the host and the port are correct (GET https://h/v1/a)")
     }
 
     @Test("A cancellation is described, and remains equal to URLError.cancelled")
@@ -112,7 +112,9 @@ struct TransportErrorTests {
         outer.interceptors = [.closure { _, _ in try await inner.GET("/inner").data().response }]
         let error = try await failure(of: outer.GET("/outer").data())
         #expect(seen.values == ["\(error)"])
-        #expect("\(error)".hasSuffix("; send it again if that is safe, or increase 'timeout' (GET https://h/v1/inner)"))
+        #expect(
+            "\(error)".hasSuffix(
+                "; send the request again if that is safe, or increase 'timeout' (GET https://h/v1/inner)"))
     }
 
     @Test("A pinned key that does not match is still the cause of a described error")

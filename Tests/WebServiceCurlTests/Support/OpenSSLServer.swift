@@ -40,7 +40,7 @@ final class OpenSSLServer: Sendable {
     /// What the server has received and reported.
     var received: String { text.value }
 
-    /// A Boolean value that indicates whether the server has read its input.
+    /// Whether the server has read its input.
     var hasReadInput: Bool {
         var count: Int32 = 0
         return ioctl(input.fileHandleForWriting.fileDescriptor, UInt(FIONREAD), &count) == 0 && count == 0

@@ -40,7 +40,7 @@ struct NestedRedactionTests {
             .header("Location"), encodings: 2,
             "/login?to=%2Fauthorize%3Fredirect_uri%3Dhttps%253A%252F%252Fapp%252Fcb%253Fcode%253Dcanary-0%26a%3D1"),
         NestedText(.header("Location"), encodings: 1, "https://app/#/cb%3Faccess_token%3Dcanary-0%26a%3Db"),
-        NestedText(.header("Location"), "app://cb#code=canary-0&state=1"),
+        NestedText(.header("Location"), "app://cb#code=canary-0&state=canary-0"),
         NestedText(.header("Referer"), encodings: 1, "https://h/?r=%2Fa%3Fsession%3Dcanary-0%26b%3Dc"),
         NestedText(.header("Content-Location"), encodings: 1, "/a%3Ftoken%3Dcanary-0"),
         NestedText(.header("Link"), encodings: 1, "<https://h/?c=%2Fx%3Fapi_key%3Dcanary-0>; rel=\"next\", </b>"),

@@ -169,6 +169,55 @@ struct MockChunksTests {
         #expect(try await service.HEAD("/").data().value == Data())
     }
 
+    /// Returns a response with a body in two parts, from a closure or from a sequence.
+    private static func parts(_ wire: MockResponse.Wire, isWriter: Bool) -> MockResponse {
+        let parts = ["ale", "ox"].map { Data($0.utf8) }
+        let chunks = AsyncStream<Data> { feed in
+            for part in parts { feed.yield(part) }
+            feed.finish()
+        }
+        var response = MockResponse(statusCode: 200, chunks: chunks)
+        if isWriter {
+            response = MockResponse(statusCode: 200) { body in for part in parts { try body.write(part) } }
+        }
+        response.wire = wire
+        return response
+    }
+
+    /// The length of the head of ``parts(_:isWriter:)`` on a server.
+    private static let headLength = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".utf8.count
+
+    @Test("A stream receives the parts of a body before a cut, as from a server", arguments: [true, false])
+    func cut(isWriter: Bool) async {
+        let places = [(-1, ""), (0, ""), (4, "a"), (8, "ale"), (12, "aleo"), (19, "aleox"), (20, "aleox")]
+        for (count, text) in places {
+            session.on(.GET, "/", Self.parts(.cut(after: Self.headLength + count), isWriter: isWriter))
+            var received = Data()
+            var code: URLError.Code?
+            do {
+                for try await chunk in try await service.GET("/").stream().value.body { received += chunk }
+            } catch { code = (error as? URLError)?.code ?? .unknown }
+            #expect(String(decoding: received, as: UTF8.self) == text, "\(count)")
+            let expected: URLError.Code? = count < 20 ? .networkConnectionLost : nil
+            #expect(code == expected, "\(count)")
+        }
+    }
+
+    @Test("A body in parts that stalls fails after the timeout", arguments: [true, false])
+    func stall(isWriter: Bool) async throws {
+        let clock = TestClock()
+        let session = MockSession(clock: clock)
+        session.on(.GET, "/", Self.parts(.stall(after: Self.headLength + 4), isWriter: isWriter))
+        let service = WebService(baseURLString: "http://a.test", clock: clock)
+        service.session = session
+        let result = Task(executorPreference: clock.executor) {
+            try await service.GET("/").setTimeout(.seconds(50)).data().value
+        }
+        await clock.advance(by: .seconds(50))
+        let error = await #expect(throws: URLError.self) { try await result.value }
+        #expect(error?.code == .timedOut)
+    }
+
     // MARK: Writers and trailers
 
     @Test("A writer's bytes are delivered before it continues, followed by the trailer fields")

@@ -4,6 +4,10 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 @Suite(.permit) struct MockResponseTests {
     private let request = Request(.GET, url: "http://a.test/path?q=1")
 
@@ -40,6 +44,41 @@ import WebServiceMocking
         let answer = response.dataTaskResult(request: request).1 as? HTTPURLResponse
         #expect(answer?.value(forHTTPHeaderField: "Via") == "a, b")
         #expect(answer?.allHeaderFields.count == 2)
+    }
+
+    @Test("A session delivers header fields in their order, with repetitions")
+    func deliveredHeaders() async throws {
+        let mock = MockService()
+        var response = MockResponse(statusCode: 200)
+        response.headers = ["X-Two": "2", "Via": "a", "X-One": "1", "vIA": "b"]
+        mock.on(.GET, "/", response)
+        let head = try #require(try await mock.service.GET("/").data().response.head)
+        #expect(head.headers.map(\.name) == ["X-Two", "Via", "X-One", "vIA"])
+        #expect(head.values(for: "Via") == ["a", "b"])
+        #expect((head.urlResponse as? HTTPURLResponse)?.value(forHTTPHeaderField: "Via") == "a, b")
+    }
+
+    @Test(
+        "A header field that cannot occur in a message adds no other field",
+        arguments: [("X-One", "1\r\nX-Two: 2"), ("X-One", "1\nX-Two: 2"), ("X-One: 1\r\nX-Two", "2")])
+    func splitFields(name: String, value: String) async throws {
+        let mock = MockService()
+        var response = MockResponse(statusCode: 200)
+        response.headers.add(value, for: Headers.Name(name))
+        mock.on(.GET, "/", response)
+        let head = try #require(try await mock.service.GET("/").data().response.head)
+        #expect(head["X-Two"] == nil)
+        #expect(head.headers.count == 1)
+    }
+
+    @Test("A status and a version that cannot occur in a message are delivered", arguments: [0, 99, 1000])
+    func unusualStatus(status: Int) async throws {
+        let mock = MockService()
+        var response = MockResponse(statusCode: status)
+        response.version = "HTTP/ 9"
+        mock.on(.GET, "/", response)
+        let delivered = try await mock.service.GET("/").data().validate(statuses: 0...1000).response
+        #expect(delivered.status == status)
     }
 
     @Test("The URL is that of the request unless the response specifies another")

@@ -67,7 +67,7 @@ import WebServiceMocking
     }
 
     @Test(
-        "Two hundred tests with stubs, each with a service and a verification, run in parallel in two seconds of processor time",
+        "Two hundred parallel tests with stubs, services and verifications take at most two seconds of processor time",
         .exclusive)
     func parallel() async throws {
         struct User: Codable, Equatable, Sendable { var id: String, name: String }

@@ -95,6 +95,36 @@ struct PartialTests {
         #expect(try await Partial.list(in: folder).count == 1)
     }
 
+    @Test("Locks of lists do not disturb a download that begins, or a removal")
+    func race() async throws {
+        let folder = TemporaryFolder.forTest().url
+        for _ in 0..<amount(20, thorough: 200) {
+            try leave(folder).close()
+            let partial = try #require(try await Partial.list(in: folder).first)
+            let handle = try FileHandle(forReadingFrom: folder.appendingPathComponent(".a.iso.webservice-part"))
+            let (hasBegun, isOver) = (ThreadSignal(), OnceFlag())
+            defer { _ = isOver.set() }
+            let lists = Task.detached {
+                try await blocking {
+                    while !isOver.isSet {
+                        if flock(handle.fileDescriptor, LOCK_SH | LOCK_NB) == 0 { hasBegun.signal() }
+                        flock(handle.fileDescriptor, LOCK_UN)
+                    }
+                }
+            }
+            try await blocking { hasBegun.wait() }
+            try await blocking {
+                for _ in 0..<20 {
+                    try PartFile(DownloadDestination(folder: folder, name: "a.iso"), replaces: true).close()
+                }
+            }
+            try await partial.remove()
+            _ = isOver.set()
+            try await lists.value
+            #expect(try names(in: folder) == [])
+        }
+    }
+
     @Test("Files that only have such a name, and links, are neither listed nor followed")
     func similar() async throws {
         let folder = TemporaryFolder.forTest().url

@@ -309,7 +309,8 @@ struct UploadExampleTests {
             [
                 options("creation,termination"), creation(0), patch(0, 40).lost(),
                 Step(
-                    "DELETE /files/24e533e02ec3bc40c387f1a0e460e216", Self.tus, status: 204, ["Tus-Resumable": "1.0.0"]),
+                    "DELETE /files/24e533e02ec3bc40c387f1a0e460e216", Self.tus, status: 204,
+                    ["Tus-Resumable": "1.0.0"]),
             ], .tus, "/files", length: 100, piece: 40, ends: true)
     }
 

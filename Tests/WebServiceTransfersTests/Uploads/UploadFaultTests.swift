@@ -47,6 +47,49 @@ struct UploadFaultTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
+    @Test("Status 403 of a piece starts an upload of tus over if the server no longer has it")
+    func forbiddenPiece() async throws {
+        let fixture = try UploadFixture(.tus)
+        let pieces = Mutex(0)
+        fixture.server.set { [weak server = fixture.server] request, _ in
+            if request.method == .HEAD { return MockResponse(statusCode: 403) }
+            guard request.method == .PATCH,
+                pieces.withLock({
+                    $0 += 1; return $0 == 2
+                })
+            else { return nil }
+            server?.forgetUploads()
+            return MockResponse(statusCode: 403)
+        }
+        let file = try await fixture.upload().value
+        #expect(file.restarts == 1)
+        #expect(fixture.server.violations == [])
+        #expect(fixture.isStored)
+    }
+
+    @Test("Status 403 of the last piece is an error, even if a server of tus has stored the piece")
+    func forbiddenEnd() async throws {
+        let fixture = try UploadFixture(.tus)
+        fixture.server.set { [weak server = fixture.server, count = fixture.content.count] request, _ in
+            let offset = request.headers["Upload-Offset"].flatMap { Int($0) }
+            guard let offset, request.method == .PATCH, offset + request.body.count == count else { return nil }
+            server?.change(request.path) { $0.data += request.body }
+            return MockResponse(statusCode: 403)
+        }
+        let error = await #expect(throws: WebServiceError.self) { try await fixture.upload().value }
+        #expect(error?.status == 403)
+        #expect(try fixture.state != nil)
+    }
+
+    @Test("Status 403 of a piece is passed to the error mapper")
+    func mappedForbidden() async throws {
+        struct Refusal: Error {}
+        let fixture = try UploadFixture(.tus)
+        fixture.server.set { request, _ in request.method == .PATCH ? MockResponse(statusCode: 403) : nil }
+        fixture.service.errorMapper = .closure { $0.status == 403 ? Refusal() : nil }
+        await #expect(throws: Refusal.self) { try await fixture.upload().value }
+    }
+
     @Test("Status 403 of a server of the draft is an error, and the state remains")
     func forbiddenDraft() async throws {
         let fixture = try UploadFixture(.draft)

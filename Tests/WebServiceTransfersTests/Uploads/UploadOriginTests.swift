@@ -88,6 +88,34 @@ struct UploadOriginTests {
         #expect(received.values.first?.headers["Authorization"] == nil)
     }
 
+    @Test("A redirect of metadata to another origin is refused, or retains the metadata", arguments: [false, true])
+    func redirectedMetadata(_ isPermitted: Bool) async throws {
+        let main = Mutex<UploadServer?>(nil)
+        let other = try MockServer.forTest { request in
+            main.withLock { $0 }?.respond(to: request) ?? MockResponse(statusCode: 500)
+        }
+        defer { main.withLock { $0 = nil } }
+        let fixture = try UploadFixture(.tus, 350_000, UploadServer.Settings(extensions: "creation"))
+        main.withLock { $0 = fixture.server }
+        let target = "http://localhost:\(other.port)/files/1?again"
+        fixture.server.set { request, _ in
+            request.method == .POST && request.query == nil
+                ? MockResponse(statusCode: 307, headers: ["Location": target]) : nil
+        }
+        fixture.service.options.redirectPolicy.resendsBodyAcrossOrigins = isPermitted
+        let task = fixture.request.upload(
+            resuming: .tus, metadata: ["filename": "a.iso"], pieceSize: UploadFixture.pieceSize)
+        if isPermitted {
+            _ = try await task.value
+            #expect(fixture.server.upload?.fields["Upload-Metadata"] == "filename YS5pc28=")
+        } else {
+            let error = await #expect(throws: WebServiceError.self) { try await task.value }
+            #expect(error?.code == .redirectRefused)
+            #expect(fixture.server.upload == nil)
+        }
+        #expect(fixture.server.violations == [])
+    }
+
     @Test(
         "A redirect of a piece to another path is followed with its fields",
         arguments: UploadProtocol.allCases)

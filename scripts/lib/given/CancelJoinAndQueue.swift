@@ -1,8 +1,5 @@
-import Foundation
-
 struct Brewer: Codable, Sendable {
     var name: String
 }
 
 let text = "ale"
-let folder = FileManager.default.temporaryDirectory

@@ -6,7 +6,7 @@ import FoundationNetworking
 #endif
 
 extension Error {
-    /// A Boolean value that indicates whether the work was cancelled, which is not shown to users.
+    /// Whether the work was cancelled, which is not shown to users.
     var isCancellation: Bool { self is CancellationError || (self as? URLError)?.code == .cancelled }
 
     /// A sentence for users.

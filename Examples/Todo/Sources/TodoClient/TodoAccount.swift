@@ -29,15 +29,20 @@ struct TodoAccount: Sendable {
 
     /// Opens the account in a folder.
     ///
-    /// - Parameter onRejection: Receives the status when the server rejects a change, which is then
-    ///   removed.
-    init(in folder: URL, onRejection: @escaping @Sendable (_ status: Int) -> Void = { _ in }) throws {
+    /// - Parameters:
+    ///   - template: The service whose session is used. Defaults to one for the server of the
+    ///     log-in.
+    ///   - onRejection: Receives the status when the server rejects a change, which is then removed.
+    init(
+        in folder: URL, like template: WebService? = nil,
+        onRejection: @escaping @Sendable (_ status: Int) -> Void = { _ in }
+    ) throws {
         account = try Account(in: folder)
         let file = account.file(LogIn.fileName)
         guard let logIn = try? LogIn(from: file) else {
             throw Failure(.noPermission, "the log-in was not completed; log in again")
         }
-        let template = try Self.service(for: logIn.server)
+        let template = try template ?? Self.service(for: logIn.server)
         service = account.service(like: template)
         // The list must not be older than the removal of a request, not even after a power failure.
         let storage = account.storage(try FileStorage(folder: account.file("list"), durability: .power))

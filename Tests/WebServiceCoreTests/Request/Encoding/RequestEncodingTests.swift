@@ -246,6 +246,32 @@ import Testing
         #expect(Request.make().options.requestDeadline == .seconds(600))
     }
 
+    @Test("Each duration of the options must be positive")
+    func positiveDurations() throws {
+        let options: [WritableKeyPath<Request.Options, Duration?>] = [
+            \.timeout, \.attemptTimeout, \.connectTimeout, \.expectsContinue, \.deadline,
+        ]
+        for option in options {
+            for duration in [Duration.zero, .seconds(-1)] {
+                expectFailure(.encoding, naming: ["expectsContinue"]) {
+                    try Request.make { $0.options[keyPath: option] = duration }.urlRequest()
+                }
+            }
+            _ = try Request.make { $0.options[keyPath: option] = .seconds(1) }.urlRequest()
+        }
+    }
+
+    @Test("A deadline of a service must be positive")
+    func serviceDeadline() {
+        expectFailure(.encoding, naming: ["deadline"]) {
+            try Request.make { request in
+                var options = request.options
+                options.deadline = .zero
+                request.options = options.inherited
+            }.urlRequest()
+        }
+    }
+
     @Test("An encoding error contains its request")
     func errorHoldsRequest() {
         let error = expectFailure(.encoding) {

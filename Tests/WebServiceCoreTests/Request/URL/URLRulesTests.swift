@@ -159,4 +159,14 @@ import Testing
         }
         #expect((error?.underlying as? CocoaError)?.code == .fileNoSuchFile)
     }
+
+    @Test("A service with a URL builder rejects path parameters, which the builder does not receive")
+    func urlBuilderWithParameters() throws {
+        let service = WebService(
+            baseURLString: "https://h", urlBuilder: { _, _ in try #require(URL(string: "https://h/x")) })
+        #expect(try service.absoluteURL("x", pathParameters: [:]).absoluteString == "https://h/x")
+        expectFailure(.invalidURL, naming: ["urlBuilder", "pathParameters"]) {
+            try service.absoluteURL("x/{id}", pathParameters: ["id": 1])
+        }
+    }
 }

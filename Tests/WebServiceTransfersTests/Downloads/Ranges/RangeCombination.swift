@@ -105,7 +105,7 @@ extension RangeCombination {
             status: response.status, headers: headers, body: Self.content(start..<start + response.bodyLength))
     }
 
-    /// A Boolean value that indicates whether the existing bytes are a gap in the file.
+    /// Whether the existing bytes are a gap in the file.
     private var isHuge: Bool { have ?? 0 > 1 << 20 }
 
     /// The state that the earlier responses have left; `nil` if there were none.

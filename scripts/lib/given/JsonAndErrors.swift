@@ -1,5 +1,0 @@
-import Foundation
-
-struct Brewer: Codable, Sendable {
-    var name: String
-}

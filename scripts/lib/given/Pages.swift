@@ -1,4 +1,0 @@
-struct Visits: Codable, Sendable {
-    var visits: [String]
-    var next: String?
-}

@@ -1,3 +1,0 @@
-struct Brewer: Codable, Sendable {
-    var name: String
-}

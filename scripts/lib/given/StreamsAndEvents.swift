@@ -1,1 +1,0 @@
-nonisolated(unsafe) var ids: [String] = []
