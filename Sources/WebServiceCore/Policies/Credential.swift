@@ -72,7 +72,8 @@ public protocol TokenProvider: Sendable {
     /// Returns the credential to send, or `nil` to send none.
     ///
     /// This method is called before each request, unless a refresh or an update has provided a
-    /// newer credential.
+    /// newer credential. It is also called during a refresh; return the earlier credential until
+    /// the new one can be used.
     ///
     /// - Throws: An error that becomes the error of the request.
     func credential() async throws -> Credential?

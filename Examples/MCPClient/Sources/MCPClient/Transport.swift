@@ -15,10 +15,13 @@ final class Transport: TokenProvider {
     /// The supported revisions of the protocol, the preferred one first.
     static let versions = ["2025-11-25", "2025-06-18"]
 
-    /// The result of the initialization.
+    /// The results of the last initialization.
     private struct Session: Sendable {
+        /// The session ID. During a new initialization, it is the ID of the earlier session, so that
+        /// concurrent requests are rejected as requests of that session.
         var credential: Credential?
-        var version = versions[0]
+        /// The revision; `nil` until the server has chosen one.
+        var version: String?
     }
 
     /// The shortest time before a stream is opened again.
@@ -28,7 +31,7 @@ final class Transport: TokenProvider {
     private let pollInterval: Duration
     private let service: WebService
     private let onNotification: @Sendable (_ method: String, _ parameters: JSONValue) -> Void
-    private let session = Mutex<Session?>(nil)
+    private let session = Mutex(Session())
 
     init(
         _ service: WebService, pollInterval: Duration = .seconds(20),
@@ -39,7 +42,7 @@ final class Transport: TokenProvider {
 
     // MARK: Sessions
 
-    func credential() async throws -> Credential? { session.withLock { $0?.credential } }
+    func credential() async throws -> Credential? { session.withLock(\.credential) }
 
     /// Begins a session. If a part of that is lost, begins another one; the first ends unused.
     func refresh(_ rejected: Credential?) async throws -> Credential? {
@@ -47,7 +50,7 @@ final class Transport: TokenProvider {
     }
 
     private func begin() async throws -> Credential? {
-        session.withLock { $0 = nil }
+        session.withLock { $0.version = nil }
         let parameters: JSONValue = [
             "protocolVersion": .string(Self.versions[0]), "capabilities": [:],
             "clientInfo": ["name": "mcp-client", "version": .string(Arguments.version)],
@@ -58,8 +61,9 @@ final class Transport: TokenProvider {
             throw Failure(.failure, "the server requires revision '\(version)' of the protocol, which is not supported")
         }
         let credential = headers["Mcp-Session-Id"].map { Credential(header: "Mcp-Session-Id", value: $0) }
-        session.withLock { $0 = Session(credential: credential, version: version) }
+        session.withLock { $0.version = version }
         try await send(["method": "notifications/initialized"], in: credential)
+        session.withLock { $0.credential = credential }
         return credential
     }
 
@@ -164,7 +168,7 @@ final class Transport: TokenProvider {
     /// Creates a request with the session ID and the revision.
     private func request(_ method: Request.Method, in credential: Credential?) -> SessionTask {
         var request = service.request(method, path: "")
-        request.headers["MCP-Protocol-Version"] = session.withLock { $0?.version }
+        request.headers["MCP-Protocol-Version"] = session.withLock(\.version)
         if let credential { request.headers[credential.header] = credential.value }
         return service.sessionTask(request: request)
     }

@@ -241,6 +241,32 @@ struct ProtocolTests {
         #expect(confirmations.map { $0.headers["Mcp-Session-Id"] } == ["session-1", "session-2"])
     }
 
+    @Test(
+        "While a session is begun, other requests are still sent in the earlier one",
+        arguments: ["initialize", "notifications/initialized"])
+    func unfinishedSession(refused: String) async throws {
+        let count = Mutex(0)
+        let scripted = try ScriptedServer { method, _, request in
+            switch method {
+            case refused:
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                // The second session stays unfinished.
+                return number == 2 ? .status(503) : nil
+            case "tools/list" where ["session-1", nil].contains(request.headers["Mcp-Session-Id"]): return .status(404)
+            default: return nil
+            }
+        }
+        defer { scripted.server.stop() }
+        let client = try await connectedClient(to: scripted.url)
+        await #expect(throws: WebServiceError.self) { try await client.tools() }
+        _ = try await client.tools()
+        let last = refused == "initialize" ? "session-2" : "session-3"
+        #expect(scripted.requests("tools/list").map { $0.headers["Mcp-Session-Id"] } == ["session-1", "session-1", last])
+    }
+
     @Test("If the session ends while a stream is continued, the call is not sent again")
     func sessionEnded() async throws {
         let scripted = try ScriptedServer { method, _, _ in
