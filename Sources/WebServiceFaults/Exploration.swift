@@ -96,18 +96,11 @@ struct Exploration<Model: Sendable, Output: Sendable> {
             report.problems.append("two runs without faults differ: \(difference)")
             return false
         }
-        if let failure = await violation(of: first, check), report.add(failure, of: first.trace),
-            await violation(of: second, check) == nil
-        {
-            report.failures[0].difference = Self.changedState
-        }
+        _ = await hasViolation(first, check)
         let missing = first.requests.compactMap(\.error).first { $0.contains("no stub matches") }
-        if let problem = missing ?? first.end.problem(settings.maximumExchanges) {
+        let silence = first.requests.isEmpty ? "the code sends no request over the service of the mock" : nil
+        if let problem = missing ?? first.end.problem ?? silence {
             report.problems.append("without faults, \(problem)")
-            return false
-        }
-        guard !first.requests.isEmpty else {
-            report.problems.append("the code sends no request over the service of the mock, so no fault can occur")
             return false
         }
         // Code that sends many more requests than without faults repeats itself.
@@ -120,25 +113,29 @@ struct Exploration<Model: Sendable, Output: Sendable> {
     nonisolated(nonsending) private mutating func run(_ plan: FaultPlan, _ check: Check) async -> Bool {
         guard let made = await made(plan) else { return false }
         report.note(made.trace)
-        let violation = await violation(of: made, check)
-        if let violation, report.add(violation, of: made.trace), let again = await self.made(plan) {
-            var difference = again.trace.difference(from: made.trace)
-            if difference == nil, await self.violation(of: again, check) == nil {
-                difference = Self.changedState
-            }
-            report.failures[report.failures.count - 1].difference = difference
-        }
+        let hasFailed = await hasViolation(made, check)
         if made.trace.isStuck {
-            let problem = made.end.problem(settings.maximumExchanges) ?? "the run did not end"
+            let problem = made.end.problem ?? "the run did not end"
             report.problems.append("\(plan): \(problem)")
             return false
         }
-        plans.add(after: made.trace, hasFailed: violation != nil)
+        plans.add(after: made.trace, hasFailed: hasFailed)
         return true
     }
 
-    private static var changedState: String {
-        "the second run passed the check; the code or the stubs keep state between runs"
+    /// Reports the violation that a check finds in a run, and how another run with the same plan
+    /// differs.
+    ///
+    /// - Returns: Whether the check finds one.
+    nonisolated(nonsending) private mutating func hasViolation(_ run: Run, _ check: Check) async -> Bool {
+        guard let violation = await violation(of: run, check) else { return false }
+        guard report.add(violation, of: run.trace), let again = await made(run.plan) else { return true }
+        var difference = again.trace.difference(from: run.trace)
+        if difference == nil, await self.violation(of: again, check) == nil {
+            difference = "the second run passed the check; the code or the stubs keep state between runs"
+        }
+        report.failures[report.failures.count - 1].difference = difference
+        return true
     }
 
     /// Makes a run, a second time if code has run that was not expected.

@@ -17,15 +17,7 @@ public struct FaultInvariant: Sendable {
     public init(_ violation: @escaping @Sendable (_ trace: FaultTrace) -> String?) { self.violation = violation }
 
     /// The explored code returns a value or throws an error.
-    public static let everyCallEnds = FaultInvariant { trace in
-        switch trace.end {
-        case .returned, .threw: nil
-        case .hung: "the code never ends: it waits for something that no request and no alarm ends"
-        case .endless: "the code never ends: it sends requests without limit"
-        case .overtime: "the code never ends: it still waits after an hour"
-        case .busy: "the code never ends: it computes without waiting"
-        }
-    }
+    public static let everyCallEnds = FaultInvariant { $0.end.problem }
 
     /// Requests with the given method and path have at most one effect; see
     /// ``FaultTrace/effects(_:_:honoursKeys:)``.
@@ -33,8 +25,8 @@ public struct FaultInvariant: Sendable {
         _ method: Request.Method, _ path: String, honoursKeys: Bool = true
     ) -> FaultInvariant {
         FaultInvariant { trace in
-            let count = trace.effects(method, path, honoursKeys: honoursKeys)
-            return count > 1 ? "\(method) \(path) had more than one effect" : nil
+            trace.effects(method, path, honoursKeys: honoursKeys) > 1
+                ? "\(method) \(path) had more than one effect" : nil
         }
     }
 
@@ -77,10 +69,9 @@ public struct FaultInvariant: Sendable {
         let matcher = RequestMatcher.route(method, path)
         return FaultInvariant { trace in
             let requests = trace.exchanges.filter { $0.kind == .request }
-            guard let place = requests.lastIndex(where: { matcher.matches($0.request) }) else { return nil }
-            let later = requests[(place + 1)...]
-            let hasCredential = later.contains { exchange in fields.contains { exchange.headers[$0] != nil } }
-            return hasCredential ? "a request with a credential follows \(method) \(path)" : nil
+            guard let last = requests.lastIndex(where: { matcher.matches($0.request) }) else { return nil }
+            let sent = requests[(last + 1)...].flatMap { request in fields.filter { request.headers[$0] != nil } }
+            return sent.isEmpty ? nil : "a request with a credential follows \(method) \(path)"
         }
     }
 

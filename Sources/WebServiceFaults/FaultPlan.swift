@@ -1,3 +1,5 @@
+import WebServiceCore
+
 /// The faults of one run, as a list of exchanges, each with the name of its fault.
 ///
 /// ```swift
@@ -40,12 +42,11 @@ public struct FaultPlan: Sendable, Hashable, CustomStringConvertible, Expressibl
         let steps = description == "no fault" ? "" : description
         self.init(
             steps.split(separator: "&").compactMap { part in
-                let text = part.drop { $0 == " " }
-                let trimmed = String(String(text.reversed()).drop { $0 == " " }.reversed())
-                guard !trimmed.isEmpty else { return nil }
+                let text = Substring(ASCII.trimmed(part.utf8))
+                guard !text.isEmpty else { return nil }
                 // A path may contain "=", but the name of a fault does not.
-                let equals = trimmed.lastIndex(of: "=") ?? trimmed.endIndex
-                let (name, fault) = (trimmed[..<equals], trimmed[equals...].dropFirst())
+                let equals = text.lastIndex(of: "=") ?? text.endIndex
+                let (name, fault) = (text[..<equals], text[equals...].dropFirst())
                 return Step(
                     String(name.hasSuffix("+") ? name.dropLast() : name), String(fault), isLasting: name.hasSuffix("+"))
             })

@@ -42,9 +42,8 @@ extension FaultTrace: CustomStringConvertible {
             return "\(old.name) in the first run, \(new.name) in the second one; probably \(cause)"
         }
         if exchanges.count != other.exchanges.count {
-            let (name, run) =
-                exchanges.count > other.exchanges.count
-                ? (exchanges[other.exchanges.count].name, "second") : (other.exchanges[exchanges.count].name, "first")
+            let (longer, run) = exchanges.count > other.exchanges.count ? (self, "second") : (other, "first")
+            let name = longer.exchanges[min(exchanges.count, other.exchanges.count)].name
             return "\(name) occurs only in the \(run) run; probably static state, such as a shared cache or token"
         }
         for (old, new) in zip(other.exchanges, exchanges) {
@@ -63,14 +62,12 @@ extension FaultTrace: CustomStringConvertible {
 extension FaultTrace.Exchange: CustomStringConvertible {
     /// The instant, the name, the fault and the results.
     public var description: String {
+        var parts = ["  \(FaultTrace.text(instant))", name]
+        if let fault { parts.append("[\(fault)]") }
         let server = "server: \(serverStatus.map(String.init) ?? "error")\(deliveries > 1 ? ", twice" : "")"
-        let results: [String?] =
-            kind == .request
-            ? [deliveries > 0 ? server : nil, "client: \(result)"] : [deliveries > 0 ? "arrived" : "did not arrive"]
-        let parts =
-            ["  \(FaultTrace.text(instant))  \(name)", fault.map { "[\($0)]" }] + results
-            + [isAfterEnd ? "(after the end)" : nil]
-        return parts.compactMap { $0 }.joined(separator: "  ")
+        if kind != .request { parts.append(deliveries > 0 ? "arrived" : "did not arrive") }
+        if kind == .request { parts += (deliveries > 0 ? [server] : []) + ["client: \(result)"] }
+        return (parts + (isAfterEnd ? ["(after the end)"] : [])).joined(separator: "  ")
     }
 
     var result: String { error ?? status.map(String.init) ?? "no response" }
@@ -88,14 +85,14 @@ extension FaultTrace.End {
         }
     }
 
-    /// Returns the reason why the code has not ended; `nil` if it has.
-    func problem(_ maximumExchanges: Int) -> String? {
+    /// The reason why the code has not ended; `nil` if it has.
+    var problem: String? {
         switch self {
         case .returned, .threw: nil
         case .hung:
             "the code waits for something that no request and no alarm can end; "
                 + "if it sleeps in real time, use the service's clock"
-        case .endless: "the code sends more than \(maximumExchanges) requests; raise the budget if that is intended"
+        case .endless: "the code sends requests without end, or more than the budget allows"
         case .overtime: "the code takes more than an hour by the test clock"
         case .busy: "the code ran for more than 10 seconds, or a million jobs, without a request or an alarm"
         }

@@ -45,14 +45,12 @@ struct PlanQueue {
         guard maximumDepth > 1 else { return }
         let requests = baseline.exchanges.filter { $0.kind == .request }
         for (place, first) in requests.enumerated() {
-            for second in requests[(place + 1)...] where second.arrival <= first.release { addPairs(first, second) }
-        }
-    }
-
-    /// Adds the plans with the same fault at two requests that were in flight at the same time.
-    private mutating func addPairs(_ first: FaultTrace.Exchange, _ second: FaultTrace.Exchange) {
-        for fault in faults where !fault.cancelsCaller && fault.condition(first) && fault.condition(second) {
-            add([FaultPlan.Step(first.name, fault.name), FaultPlan.Step(second.name, fault.name)])
+            // The same fault at two requests that were in flight at the same time.
+            for second in requests[(place + 1)...] where second.arrival <= first.release {
+                for fault in faults where !fault.cancelsCaller && fault.condition(first) && fault.condition(second) {
+                    add([FaultPlan.Step(first.name, fault.name), FaultPlan.Step(second.name, fault.name)])
+                }
+            }
         }
     }
 
