@@ -18,7 +18,7 @@ public import FoundationNetworking
 /// A `WebService` creates ``Request`` values, which perform no I/O. A ``SessionTask`` sends its
 /// request once, when it is resumed, through the stages of an exchange (`Exchange.swift`) and over
 /// a ``Session``, and passes the response through its handlers in order. The delegate is notified
-/// of every request and response on the connection.
+/// of every request that is sent and of its response.
 ///
 /// All members may be used from any thread. A ``SessionTask`` retains the configuration of its
 /// service but not the service, and continues when the service is deallocated. The ``TypedTask`` of

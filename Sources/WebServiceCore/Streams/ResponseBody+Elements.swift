@@ -36,8 +36,9 @@ extension ResponseBody {
     /// `multipart/x-mixed-replace`.
     ///
     /// The sequence throws ``WebServiceError/Code/unexpectedContentType`` if the media type is not
-    /// multipart or has no boundary of 1 to 70 bytes, and ``WebServiceError/Code/decoding`` for a
-    /// malformed or truncated body.
+    /// multipart or has no boundary of 1 to 70 bytes, ``WebServiceError/Code/decoding`` for a
+    /// malformed or truncated body, and ``WebServiceError/Code/elementTooLarge`` if the header
+    /// fields of a part exceed 16 KiB.
     ///
     /// - Parameter maximumSize: The maximum size of a part in bytes. For a larger part, the
     ///   sequence throws ``WebServiceError/Code/elementTooLarge``. Defaults to 64 MiB.

@@ -199,7 +199,7 @@ package final class Reconnections: InFlightWork {
 
     package var workID: ObjectIdentifier { ObjectIdentifier(self) }
 
-    /// The sequence in flight; `nil` unless it waits, because each connection is listed itself.
+    /// The sequence in flight; `nil` unless it waits, because each connection is listed separately.
     var snapshot: InFlightExchange? {
         state.withLock { $0.end } == nil ? nil : InFlightExchange(self, .reconnection, request)
     }

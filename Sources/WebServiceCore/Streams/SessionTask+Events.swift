@@ -21,11 +21,11 @@ extension SessionTask {
     ///   - maximumSize: The maximum size of an event in bytes. For a larger event, the sequence
     ///     throws ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
     ///   - terminator: A closure that returns whether an event is the last one. The sequence ends
-    ///     after that event, and the connection is closed. If the stream ends before that event and
-    ///     is not reconnected, the sequence throws ``WebServiceError/Code/streamEndedEarly``, so
-    ///     that a truncated response is not mistaken for a complete one. If no stream was opened,
-    ///     the sequence throws the error of the connection. Defaults to `nil`: the end of the
-    ///     connection ends the sequence.
+    ///     after that event, and the connection is closed. If the connection is closed or lost
+    ///     before that event and the sequence does not reconnect, the sequence throws
+    ///     ``WebServiceError/Code/streamEndedEarly``, so that a truncated response is not mistaken
+    ///     for a complete one. Other errors, and the error of a connection if no stream was opened,
+    ///     are thrown unchanged. Defaults to `nil`: the end of the connection ends the sequence.
     public func events(
         _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "", maximumSize: Int = 16 << 20,
         until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil

@@ -27,7 +27,8 @@ package final class PerProcess<Value: Sendable>: Sendable {
     private let make: @Sendable (_ isForked: Bool) -> Value
 
     /// - Parameter make: A closure that creates the value. It is called again in a forked process
-    ///   when the value is first used there, and must not call other code.
+    ///   when the value is first used there. A lock is then held, so the closure must not use this
+    ///   object or call custom code.
     package init(_ make: @escaping @Sendable (_ isForked: Bool) -> Value) {
         self.make = make
         original = Box(make(false))

@@ -1,7 +1,7 @@
 extension String {
-    /// The string with control characters, line separators and invisible format characters
-    /// (including bidirectional controls) escaped as `\n`, `\u{1B}` …: safe for terminals and
-    /// line-based logs.
+    /// The string with control characters, line and paragraph separators, invisible format
+    /// characters (including bidirectional controls), private-use characters and unassigned code
+    /// points escaped as `\n`, `\u{1B}` …: safe for terminals and line-based logs.
     package var escapingControls: String {
         // Bytes, because appending to a view of scalars takes quadratic time.
         var result: [UInt8] = []

@@ -26,8 +26,8 @@ public struct SourcedValue<Value: Sendable>: Sendable {
 }
 
 /// A value that is delivered once to each observer, before the result. After the task has its
-/// result, no further delivery begins, and the handlers of the result wait for a delivery in
-/// progress.
+/// result, neither a value nor an observer is accepted, and the handlers of the result wait until
+/// the observers of a delivery in progress have returned.
 package final class EarlyValue<Value: Sendable>: Prelude {
     package typealias Receiver = @Sendable (SourcedValue<Value>) async -> Void
 

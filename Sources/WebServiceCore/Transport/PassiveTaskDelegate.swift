@@ -10,7 +10,8 @@ import FoundationNetworking
 /// A redirect is delivered as the response, and ``RedirectPolicy`` follows it. The challenge of a
 /// 401 is declined, so the 401 is delivered as the response, and ``Authentication`` can send
 /// credentials. If the session has a delegate, that delegate receives the challenge first, and the
-/// challenge is declined only if the delegate neither provides a credential nor cancels it.
+/// challenge is declined unless the delegate provides a credential, cancels the challenge, or
+/// chooses the default handling of a challenge for which Foundation proposes a credential.
 /// Foundation calls the session's delegate for all methods that are not implemented here.
 ///
 /// On Apple platforms, the task of a declined challenge completes with the response. On Linux,

@@ -265,9 +265,9 @@ package protocol ConnectingSession: Session {
     ///
     /// - Parameters:
     ///   - request: A request for an `http` or `https` URL.
-    ///   - waitDidChange: A closure that is called with `true` when the request begins to wait for
-    ///     the end of other connections, because their number is limited, and with `false` when it
-    ///     no longer waits.
+    ///   - waitDidChange: A closure that is called with `true` when the request begins to wait
+    ///     until the session may connect, because the number of connections is limited, and with
+    ///     `false` when it no longer waits.
     /// - Throws: The errors of a request that cannot be sent; `URLError.cancelled` if the task is
     ///   cancelled.
     func connect(

@@ -33,8 +33,8 @@ final class TaskTable: NSObject, URLSessionDataDelegate {
         var unfinished: Set<Int> = []
         /// The tasks whose redirect was declined and whose response has not arrived yet.
         var declined: Set<Int> = []
-        /// The number of times that bytes have arrived for abandoned tasks since an abandoned task
-        /// last ended.
+        /// The number of times that bytes have arrived or were sent for abandoned tasks since an
+        /// abandoned task last ended.
         var unwanted = 0
         var isReleased = false
         /// Whether a task may have opened a connection that another task can use. This is the case
@@ -119,8 +119,8 @@ final class TaskTable: NSObject, URLSessionDataDelegate {
     ///
     /// Foundation on Linux adds operations to this queue on the thread that reads from the
     /// connections, so a pause here slows down a peer that continues to send for an abandoned task.
-    /// Without the pause, Foundation's memory use grows by about 30 MB per second of one-byte
-    /// chunks.
+    /// Without the pause, Foundation's memory use grows by about 30 MB per second while one-byte
+    /// chunks arrive.
     private final class DelegateQueue: OperationQueue, @unchecked Sendable {  // its state is immutable and Sendable
         private weak let table: TaskTable?
         private let pause = ThreadSignal()

@@ -152,8 +152,8 @@ extension URLError.Code {
 }
 
 extension String {
-    /// The string with each URL shortened: the query of a URL is removed, and a URL with user
-    /// information is omitted.
+    /// The string with each URL shortened: the query and the parameters of path segments are
+    /// removed, and a URL with user information is replaced by `(URL)`.
     fileprivate var withoutSecretsOfURLs: String {
         guard contains("://") else { return self }
         let words = split(separator: " ", omittingEmptySubsequences: false).map { word -> String in
