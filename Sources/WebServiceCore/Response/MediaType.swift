@@ -9,6 +9,11 @@ package enum MediaType {
         return String(decoding: text.utf8.prefix(80).filter { $0 > 0x20 && $0 < 0x7F }, as: UTF8.self)
     }
 
+    /// Returns the words for the media type of a `Content-Type` field.
+    package static func text(_ type: String?) -> String {
+        type.map { "the media type '\(essence($0))'" } ?? "no media type"
+    }
+
     /// Returns whether a media type matches a pattern.
     ///
     /// - Parameter pattern: A media type, `type/*` or `*/*`; `application/json` also matches every

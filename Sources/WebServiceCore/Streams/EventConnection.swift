@@ -73,6 +73,7 @@ struct EventConnection: ElementReader {
                 return event
             case .end:
                 end()
+                if terminator != nil, wasOpen { throw Self.endedEarly(nil, request) }
             case .lost(let error, let isTransient, let refusal):
                 bytes = nil
                 reconnectionTime = parser.reconnectionTime ?? reconnectionTime
@@ -158,12 +159,11 @@ struct EventConnection: ElementReader {
             throw error
         }
         guard response.status != 204 else { return nil }
-        let type = response.response.header(.contentType) ?? ""
-        guard MediaType.matches(type, pattern: "text/event-stream") else {
+        let type = response.response.header(.contentType)
+        guard MediaType.matches(type ?? "", pattern: "text/event-stream") else {
             throw WebServiceError(
                 .unexpectedContentType,
-                "the media type of the response is '\(MediaType.essence(type))' instead of text/event-stream; "
-                    + "check the URL",
+                "the response has \(MediaType.text(type)) instead of text/event-stream; check the URL",
                 request: request, response: response.response)
         }
         parser.onComment = status.onComment

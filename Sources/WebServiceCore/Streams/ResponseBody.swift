@@ -59,7 +59,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     public var trailers: Headers? {
         switch content {
         case .stream(let handle, _): handle.receiver.trailers
-        case .data(_, _, let flag): flag.isSet ? [:] : nil
+        case .data(_, let failure, let flag): failure == nil && flag.isSet ? [:] : nil
         }
     }
 

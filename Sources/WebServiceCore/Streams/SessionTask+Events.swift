@@ -22,7 +22,8 @@ extension SessionTask {
     ///     throws ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
     ///   - terminator: A closure that returns whether an event is the last one. The sequence ends
     ///     after that event, and the connection is closed. If the connection is closed or lost
-    ///     before that event and the sequence does not reconnect, the sequence throws
+    ///     before that event and the sequence does not reconnect, or if a new connection receives
+    ///     status 204, the sequence throws
     ///     ``WebServiceError/Code/streamEndedEarly``, so that a truncated response is not mistaken
     ///     for a complete one. Other errors, and the error of a connection if no stream was opened,
     ///     are thrown unchanged. Defaults to `nil`: the end of the connection ends the sequence.

@@ -320,7 +320,9 @@ extension SessionTask {
             if start.hasRequest { call.log.request = start.request }
         }
         guard rest > .zero else {
-            throw WebServiceError.deadline(rest, of: start.hasRequest ? start.request : nil)
+            throw WebServiceError(
+                .deadline, "the deadline of the enclosing withDeadline scope has passed, so no request was sent",
+                request: start.hasRequest ? start.request : nil)
         }
         // The exchange of a typed request may be shared, so only this task ends with the scope.
         guard !start.hasRequest else { return start }

@@ -185,12 +185,12 @@ package struct ResponseRules: ~Copyable, Sendable {
                     underlying: response.bodyFailure)
         }
         if let contentTypes = rules.contentTypes, response.mayHaveBody {
-            let type = response.header(.contentType) ?? ""
-            guard contentTypes.contains(where: { MediaType.matches(type, pattern: $0) }) else {
+            let type = response.header(.contentType)
+            guard contentTypes.contains(where: { MediaType.matches(type ?? "", pattern: $0) }) else {
                 throw input.error(
                     .unexpectedContentType,
-                    "the media type '\(MediaType.essence(type))' is not acceptable; "
-                        + "accept it with validate(contentTypes:)")
+                    "the response has \(MediaType.text(type)), which is not acceptable; "
+                        + "accept \(type == nil ? "any type with */* in" : "it with") validate(contentTypes:)")
             }
         }
         for check in rules.checks { try check(response) }

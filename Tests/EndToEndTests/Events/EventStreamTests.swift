@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 import WebServiceMocking
@@ -226,6 +227,27 @@ struct EventStreamTests {
         await eventually("the server sees the end of all connections") { closed.value == 4 }
         await eventually("the bodies end, and not with a cancellation") {
             ends.failures.withLock { $0 } == ["", "", "", ""]
+        }
+    }
+
+    @Test("A stream that status 204 ends before its terminating event is an error")
+    func terminatorAnd204() async throws {
+        for session in RealSession.streaming {
+            let requests = Mutex(0)
+            let server = try MockServer { _ in
+                let isFirst = requests.withLock { count in
+                    count += 1
+                    return count == 1
+                }
+                return isFirst ? Self.pieces(["data: 1\n\n"], type: "text/event-stream", cut: true) : .status(204)
+            }
+            defer { server.stop() }
+            let events = try session.service(server).GET("/chat").events(
+                .reconnecting(baseDelay: .milliseconds(1)), until: "[DONE]")
+            let error = await #expect(throws: WebServiceError.self) { for try await _ in events {} }
+            #expect(error?.code == .streamEndedEarly)
+            // A response without content is complete.
+            #expect(try await Self.all(session.service(server).GET("/chat").events(until: "[DONE]")).isEmpty)
         }
     }
 

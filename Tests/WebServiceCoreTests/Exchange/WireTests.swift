@@ -147,6 +147,7 @@ struct WireTests {
             try await body.GET("/x").data().validate(contentTypes: ["application/json"]).value
         }
         #expect(error?.code == .unexpectedContentType)
+        #expect(error?.message.hasPrefix("the response has no media type, which is not acceptable") == true)
     }
 
     @Test(

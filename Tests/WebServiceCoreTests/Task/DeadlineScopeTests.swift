@@ -74,7 +74,9 @@ struct DeadlineScopeTests {
     func endedScope() async throws {
         await service.withDeadline(.seconds(5)) {
             clock.advance(by: .seconds(5))
-            #expect(isDeadline(await service.GET("/a").string().result))
+            let error = await #expect(throws: WebServiceError.self) { try await service.GET("/a").string().value }
+            #expect(error?.code == .deadline)
+            #expect(error?.message.contains("has passed, so no request was sent") == true)
             let task = service.GET("/b").resume()
             await task.finished()
             #expect(task.request.url?.path == "/v1/b")
