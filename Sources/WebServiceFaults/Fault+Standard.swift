@@ -60,7 +60,7 @@ extension Fault {
 
     /// Faults of the messages of a WebSocket connection. With `cut`, the connection is lost before
     /// the message arrives. `lost` (after it has arrived), `stalled` (this message and all later
-    /// ones never arrive) and `cancelled` can also occur at messages.
+    /// ones in its direction never arrive) and `cancelled` can also occur at messages.
     public static let messages: [Fault] = [
         changed(failing("cut", .networkConnectionLost, afterEffect: false)) { $0.condition = { $0.kind != .request } }
     ]
@@ -72,7 +72,8 @@ extension Fault {
         }
     }
 
-    /// Returns the fault that stops a body after a number of bytes, until the timeout.
+    /// Returns the fault that stops a body after a number of bytes. The body fails with
+    /// `URLError.timedOut` after 60 seconds, regardless of the request's timeout.
     public static func stall(after count: Int) -> Fault {
         Fault("stall@\(count)", afterEffect: true) {
             $0.failing(afterBytes: count, with: URLError(.timedOut), pause: .seconds(60))

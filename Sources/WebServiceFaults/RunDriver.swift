@@ -34,7 +34,8 @@ final class RunDriver: Sendable {
             let end = step.exchange[sign...].lastIndex(of: ".")
             let digits = step.exchange[(end ?? sign)...].dropFirst()
             guard let number = Int(digits), number > 0 else {
-                throw FaultViolation("the plan '\(plan)' has no exchange such as 'GET /path#1' in the step '\(step)'")
+                throw FaultViolation(
+                    "the step '\(step)' of the plan '\(plan)' names no exchange; write one such as 'GET /path#1'")
             }
             guard let fault = faults.first(where: { $0.name == step.fault }) ?? Fault(positioned: step.fault) else {
                 throw FaultViolation("the fault '\(step.fault)' of the plan '\(plan)' does not exist")
