@@ -46,7 +46,7 @@ package final class LoopbackPageServer: Sendable {
         do throws(SystemFailure) {
             try JoinableThread { [self] in serve(listener, accept) }.detach()
         } catch {
-            listener.release()  // the wait for the callback ends at its limit
+            listener.release()  // the wait for the callback then times out
         }
     }
 

@@ -104,7 +104,7 @@ final class CassetteRedactor: Sendable {
     }
 
     /// Redacts the value in `name=value`. If there is no `=`, the whole string is the value of a
-    /// cookie without a name (RFC 6265bis, section 5.7).
+    /// cookie without a name (RFC 6265bis, section 5.6).
     private func pair(_ pair: Substring) -> String {
         let name = pair.prefix { $0 != "=" }
         guard name.endIndex < pair.endIndex else { return placeholder(for: String(pair)) }

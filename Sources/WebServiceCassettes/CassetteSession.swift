@@ -96,7 +96,7 @@ public final class CassetteSession: StreamingSession {
     ///   - repeats: Whether the last matching exchange is replayed again after all matching
     ///     exchanges have been replayed. Has no effect with ``Order/inOrder``. Defaults to `false`,
     ///     which means that a further request fails.
-    ///   - redaction: The rules for secrets. Its placeholder is not used. Defaults to
+    ///   - redaction: The rules for secrets. The file does not contain its placeholder. Defaults to
     ///     `Redaction.standard`.
     ///   - secrets: Further values to redact wherever they occur. Defaults to none.
     ///   - allowed: Values that look like tokens but are not secret. Defaults to none.

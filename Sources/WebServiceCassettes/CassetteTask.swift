@@ -32,7 +32,7 @@ final class CassetteReplayTask: DataTask {
 
     func suspend() {}
 
-    /// Cancels the replay. ``DeliveringTask`` then completes the delivery with
+    /// Cancels the replay. `DeliveringTask` then completes the delivery with
     /// `URLError.cancelled`.
     func cancel() { _ = phase.withLock { $0.complete() } }
 

@@ -91,9 +91,9 @@ struct SecretScan {
         }
     }
 
-    /// Returns whether a word looks like a token. It does if it has a well-known prefix, or if it
-    /// is long and contains uppercase letters, lowercase letters and digits in an irregular
-    /// sequence.
+    /// Returns whether a word looks like a token. It does if it has at least 16 bytes and a
+    /// well-known prefix, or if it is longer and contains uppercase letters, lowercase letters and
+    /// digits in an irregular sequence.
     private func isToken(_ word: Substring.UTF8View) -> Bool {
         guard word.count >= 16, let text = String(word), !allowed.contains(text) else { return false }
         if Self.prefixes.contains(where: text.hasPrefix) { return true }

@@ -45,8 +45,8 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
 
     /// Runs the scenario with a session.
     ///
-    /// For a `MockSession`, no server is started. Instead, the scenario adds stubs to the mock,
-    /// for a host name that is unique to this run, and does not remove them. A scenario with
+    /// For a `MockSession`, no server is started. Instead, the scenario adds a stub to the mock,
+    /// for a host name that is unique to this run, and does not remove it. A scenario with
     /// ``requiresSocket`` then returns immediately.
     ///
     /// - Parameters:

@@ -34,7 +34,8 @@ public struct Fault: Sendable, CustomStringConvertible {
     /// Creates a custom fault.
     ///
     /// - Parameters:
-    ///   - name: The name. Spaces, line feeds, `&` and `=` are replaced with `-`.
+    ///   - name: The name. Spaces, line feeds, `&` and `=` are replaced with `-`. An empty name
+    ///     becomes `-`.
     ///   - afterEffect: Whether the stub processes the request.
     ///   - cancelsCaller: Whether the Swift task of the explored code is cancelled. The client then
     ///     receives the response of the stub, if it still waits. Defaults to `false`.
@@ -46,7 +47,7 @@ public struct Fault: Sendable, CustomStringConvertible {
         _ name: String, afterEffect: Bool, cancelsCaller: Bool = false,
         response: @escaping @Sendable (_ response: MockResponse) -> MockResponse
     ) {
-        self.name = String(name.map { " &=\n".contains($0) ? "-" : $0 })
+        self.name = String((name.isEmpty ? "-" : name).map { " &=\n".contains($0) ? "-" : $0 })
         (isAfterEffect, self.cancelsCaller) = (afterEffect, cancelsCaller)
         self.response = { stubbed, _ in response(stubbed) }
     }
@@ -113,7 +114,7 @@ public struct Fault: Sendable, CustomStringConvertible {
 
     /// Faults of the messages of a WebSocket connection. With `cut`, the connection is lost before
     /// the message arrives. `lost` (after it has arrived), `stalled` (this message and all later
-    /// ones never arrive) and `cancelled` can also occur at messages.
+    /// ones in its direction never arrive) and `cancelled` can also occur at messages.
     public static let messages: [Fault] = [
         changed(failing("cut", .networkConnectionLost, afterEffect: false)) { $0.condition = { $0.kind != .request } }
     ]
@@ -125,7 +126,8 @@ public struct Fault: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Returns the fault that stops a body after a number of bytes, until the timeout.
+    /// Returns the fault that stops a body after a number of bytes. The body fails with
+    /// `URLError.timedOut` after 60 seconds, regardless of the request's timeout.
     public static func stall(after count: Int) -> Fault {
         Fault("stall@\(count)", afterEffect: true) {
             $0.failing(afterBytes: count, with: URLError(.timedOut), pause: .seconds(60))

@@ -63,7 +63,8 @@ public struct FaultExplorer<Model: Sendable>: Sendable {
     ///   - faults: The faults that are tried at each exchange. Defaults to ``Fault/standard``.
     ///   - budget: The limits. Defaults to 10,000 runs and 60 seconds.
     ///   - stubs: A closure that adds the server's stubs to a new mock service, and returns a model
-    ///     of the server if the stubs keep state. It is called before each run.
+    ///     of the server if the stubs keep state. It is called before each run, and once
+    ///     at the end of an exploration.
     public init(
         faults: [Fault] = Fault.standard, budget: Budget = Budget(),
         stubs: @escaping @Sendable (_ mock: MockService) throws -> Model
@@ -102,7 +103,7 @@ public struct FaultExplorer<Model: Sendable>: Sendable {
     ///   - check: A closure that checks what must hold.
     /// - Returns: The run.
     /// - Throws: The error of `check` or of the stubs, or ``FaultViolation`` if an exchange or a
-    ///   fault of the plan does not occur, or a fault does not exist.
+    ///   fault of the plan does not occur, a fault does not exist, or a step names no exchange.
     @discardableResult
     public func replay<Output: Sendable>(
         _ plan: FaultPlan, isolation: isolated (any Actor)? = #isolation,

@@ -62,7 +62,8 @@ public struct FaultInvariant: Sendable {
         }
     }
 
-    /// After a request with the given method and path, such as a log-out, no credential is sent.
+    /// After the last request with the given method and path, such as a log-out, no request has one
+    /// of the given fields, which default to `Authorization` and `Cookie`.
     public static func noCredential(
         after method: Request.Method, _ path: String, fields: [Headers.Name] = ["Authorization", "Cookie"]
     ) -> FaultInvariant {

@@ -16,8 +16,7 @@ public struct FaultRun<Model: Sendable, Output: Sendable>: Sendable {
     public var plan: FaultPlan { trace.plan }
     /// How the explored code ended.
     public var end: FaultTrace.End { trace.end }
-    /// The exchanges in the order in which the server received them, including those that a fault
-    /// kept from the server.
+    /// The exchanges in the order in which the server received them or a fault affected them.
     public var requests: [FaultTrace.Exchange] { trace.exchanges }
 
     /// Returns the number of effects of the requests with the given method and path; see

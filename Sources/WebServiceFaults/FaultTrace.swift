@@ -27,7 +27,8 @@ public struct FaultTrace: Sendable {
         /// The number of times that a stub has processed the request: 0 before an effect, 2 for a
         /// duplicated delivery.
         public internal(set) var deliveries = 0
-        /// The status of the stub's last response; `nil` if no stub has processed the request.
+        /// The status of the stub's last response; `nil` if no stub has processed the request, the
+        /// stub responded with an error, or the exchange is a message.
         public internal(set) var serverStatus: Int?
         /// The status that the client received; `nil` if it received an error or nothing.
         public internal(set) var status: Int?
@@ -127,8 +128,7 @@ public struct FaultTrace: Sendable {
     public let plan: FaultPlan
     /// How the explored code ended.
     public internal(set) var end = End.hung
-    /// The exchanges in the order in which the server received them, including those that a fault
-    /// kept from the server.
+    /// The exchanges in the order in which the server received them or a fault affected them.
     public internal(set) var exchanges: [Exchange] = []
     /// The duration of the run by the test clock.
     public internal(set) var elapsed = Duration.zero

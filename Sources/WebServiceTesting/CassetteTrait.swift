@@ -50,7 +50,8 @@ extension CassetteSession {
     @TaskLocal static var scoped: CassetteSession?
 }
 
-/// The error of ``WebServiceMocking/CassetteSession/current`` if the test does not have the trait.
+/// The error of ``WebServiceCassettes/CassetteSession/current`` if the test does not have the
+/// trait.
 struct MissingCassette: Error, CustomStringConvertible {
     var description: String { "the current test has no trait .cassette; add @Test(.cassette(…))" }
 }

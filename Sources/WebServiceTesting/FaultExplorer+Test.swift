@@ -21,7 +21,7 @@ extension FaultExplorer {
     /// The issues that `#expect`, `#require` and `Issue.record` report in `check` are not recorded
     /// for each run. The first issue of a run becomes the message of the run's failure. Failures
     /// with the same comment, or without a comment at the same line, are recorded as one issue,
-    /// with the smallest plan. A problem that prevents a complete exploration is also recorded as
+    /// with the first plan. A problem that prevents a complete exploration is also recorded as
     /// an issue. The report is attached to the test.
     ///
     /// - Parameters:

@@ -28,7 +28,7 @@ import WebServiceTesting
         return nil
     }
 
-    @Test("expectations of a check are one issue with the smallest plan", collecting)
+    @Test("expectations of a check are one issue with the first plan", collecting)
     func expect() async {
         await Self.explorer.test(Self.order) { run in
             #expect(run.effects(.POST, "/orders") <= 1, "expected: ordered twice")

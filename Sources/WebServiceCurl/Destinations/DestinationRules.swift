@@ -118,7 +118,7 @@ struct DestinationRules: Sendable {
 
     // MARK: Hosts
 
-    /// Returns the address of a host that is not a name, as ``Origin`` represents it.
+    /// Returns the address of a host that is not a name, as `Origin` represents it.
     private static func address(of host: String) -> IPAddress? {
         IPAddress(host.utf8.first == UInt8(ascii: "[") ? String(host.dropFirst().dropLast()) : host)
     }

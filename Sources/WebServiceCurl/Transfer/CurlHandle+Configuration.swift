@@ -123,7 +123,7 @@ extension CurlSession.Configuration {
 
     /// Returns the size of libcurl's receive buffer, in bytes.
     ///
-    /// libcurl before 8.8 allocates the buffer for each exchange, so a large buffer is used only
+    /// libcurl before 8.7 allocates the buffer for each exchange, so a large buffer is used only
     /// for large bodies. The large buffer is slightly smaller than 64 KiB, because glibc
     /// consolidates its free memory whenever a block of 64 KiB, including the block's header, is
     /// freed.

@@ -139,7 +139,7 @@ struct HostRules: Sendable {
         return 0
     }
 
-    /// Returns the host as ``Origin`` represents it; `nil` if the text is not a host without a
+    /// Returns the host as `Origin` represents it; `nil` if the text is not a host without a
     /// port.
     private static func name(_ text: String) -> String? {
         let isIPv6 = text.utf8.first == UInt8(ascii: "[") && text.utf8.last == UInt8(ascii: "]")

@@ -22,7 +22,7 @@ enum SecretName {
     /// All strings in the value are secret, at any depth.
     case secret
 
-    /// Classifies a name by its last 96 bytes. A name with longer words is not secret.
+    /// Classifies a name by its last 96 bytes. A name whose last word is longer is not secret.
     init(_ name: String) {
         let words = Self.words(of: name)
         self = Self.meaning(of: words[...])

@@ -53,7 +53,8 @@ struct RecordedExchange: Sendable {
     /// exchange. The timeline of a failed exchange is not retained, because it would retain the
     /// error with its body.
     private var timeline: Timeline?
-    /// The number of bytes of a streamed body that were received, before decompression.
+    /// The number of bytes of a streamed body that were received, before decompression unless the
+    /// session decompresses them.
     private(set) var streamedBytes: Int64?
     /// The final response if it was obtained without a request, for example from a cache.
     private(set) var response: RecordedResponse?

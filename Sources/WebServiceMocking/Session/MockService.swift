@@ -21,7 +21,7 @@ public final class MockService: StubResponder {
     /// Creates a service over a session without stubs.
     ///
     /// - Parameters:
-    ///   - baseURLString: The base URL of the service. Nothing is sent to it.
+    ///   - baseURLString: The base URL of the service. By default, nothing is sent to it.
     ///   - clock: The clock of the service and the session. Defaults to `nil`: the system clock.
     public convenience init(baseURLString: String = "https://mock.test", clock: TestClock? = nil) {
         self.init(baseURLString: baseURLString, clock: clock, gate: nil)

@@ -36,8 +36,8 @@ public final class MockWebSocket: Sendable {
         channel.start(with: bytes)
     }
 
-    /// Returns the next message of the client; `nil` after the client has closed the connection
-    /// with code 1000 or 1001 or without a code.
+    /// Returns the next message of the client; `nil` after ``close(_:reason:)``, and after the
+    /// client has closed the connection with code 1000 or 1001 or without a code.
     ///
     /// - Throws: The error with which the connection has ended.
     public func next() async throws -> WebSocketMessage? { try await channel.next() }
