@@ -4,7 +4,8 @@ import WebServiceCore
 /// A response as a ``ResponseCache`` stores it.
 struct CachedResponse: Sendable {
     var status: Int
-    /// The header fields, except `Set-Cookie` and the fields of the connection.
+    /// The header fields, except `Set-Cookie`, the fields of the connection and the fields that
+    /// `no-cache` names.
     var headers: Headers
     var body: CachedBody
     /// The date at which the request or the last validation request was sent.

@@ -43,14 +43,15 @@ import FoundationNetworking
 ///   4.3.4). A 304 with any other entity tag removes the stored response, and the request is sent
 ///   again without a condition. If that request also receives a 304, it fails with
 ///   `URLError.badServerResponse`.
-/// - A successful request with an unsafe method removes the stored responses for its URL, and for
-///   `Location` and `Content-Location` in the same origin. The response to a GET that is in flight
-///   at that time is not stored.
-/// - The response to a successful unsafe request can name groups in `Cache-Group-Invalidation` (RFC
-///   9875). The stored responses of these groups become invalid, for the origin and the account of
-///   the request. A field with more than 128 groups invalidates all groups of the origin. A
-///   response belongs to the groups in its `Cache-Groups` field. A response with more than 128
-///   groups is not stored.
+/// - A request with an unsafe method that receives a status from 200 to 399 removes the stored
+///   responses for its URL and the URLs of its redirects, and for `Location` and `Content-Location`
+///   in the same origin. The response to a GET or QUERY that is in flight at that time is not
+///   stored.
+/// - The response to such a request can name groups in `Cache-Group-Invalidation` (RFC 9875). The
+///   stored responses of these groups become invalid, for the origin and the account of the
+///   request. A field with more than 128 groups invalidates all groups of the origin. A response
+///   belongs to the groups in its `Cache-Groups` field. A response with more than 128 groups is not
+///   stored.
 ///
 /// Stored responses are never shared between accounts. If `account` returns `nil`, a stored
 /// response is returned only for requests with the same credentials and the same other fields:
@@ -71,10 +72,10 @@ import FoundationNetworking
 /// request. The cache then distinguishes requests only by the account and by the fields in `Vary`.
 /// A constant account is suitable for an API without users.
 ///
-/// The cache stores the status, the body, and the header fields except `Set-Cookie` and those of
-/// the connection, under a key that contains the URL and the account. Nothing is encrypted. The
-/// storage limits the amount of data. To prevent a response from being stored, use the `no-store`
-/// directive.
+/// The cache stores the status, the body, and the header fields except `Set-Cookie`, those of the
+/// connection and those that `no-cache` names, under a key that contains the URL and the account.
+/// Nothing is encrypted. The storage limits the amount of data. To prevent a response from being
+/// stored, use the `no-store` directive.
 ///
 /// A storage failure never fails a request. A storage that does not respond delays a request by at
 /// most 10 seconds. The request then proceeds as if nothing were stored, and `storageErrorObserver`
@@ -101,8 +102,8 @@ public final class ResponseCache: Interceptor {
     let bodies: BodyFolder?
     let account: @Sendable () -> String?
     let order = StorageOrder()
-    /// The clock for ages and the storage timeout; `nil` for the clock of the service that sends
-    /// the request.
+    /// The clock for ages; `nil` for the clock of the service that sends the request. It also
+    /// measures the storage timeout of calls without a request.
     let clock: TaskClock?
     let observer: (@Sendable (StorageEntry.Failure) -> Void)?
     private let urlKey: (@Sendable (URL) -> String)?
@@ -155,9 +156,9 @@ public final class ResponseCache: Interceptor {
             storageErrorObserver: storageErrorObserver, timekeeper: nil)
     }
 
-    /// - Parameter timekeeper: The clock for ages and the storage timeout; `nil` for the clock of
-    ///   the service that sends a request. If the clock is set back, responses with a date in the
-    ///   future are stale.
+    /// - Parameter timekeeper: The clock for ages; `nil` for the clock of the service that sends a
+    ///   request. It also measures the storage timeout of calls without a request. If the clock is
+    ///   set back, responses with a date in the future are stale.
     package init(
         storage: any ResponseStorage, bodies: BodyFolder? = nil, account: @escaping @Sendable () -> String?,
         usesHeuristics: Bool,

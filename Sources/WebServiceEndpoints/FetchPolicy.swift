@@ -132,7 +132,8 @@ extension TypedTask {
     /// The values of the task: the stored value, if there is one, and then the result.
     ///
     /// Accessing this property resumes the task. The sequence throws the error of the task.
-    /// Cancelling the Swift task that iterates over the sequence cancels the request.
+    /// Cancelling the Swift task that iterates over the sequence cancels the request, as does
+    /// leaving the loop.
     public var values: AsyncThrowingStream<SourcedValue<Value>, any Error> {
         AsyncThrowingStream { continuation in
             early?.add { continuation.yield($0) }

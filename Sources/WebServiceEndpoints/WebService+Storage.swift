@@ -93,7 +93,8 @@ extension WebService {
     /// Responses with other classifications remain (`ResponseStorage.removeEntries(of:)`).
     ///
     /// - Throws: The error of the first storage that fails. The other storages are still processed.
-    ///   If the removal takes longer than 10 seconds, the error is `WebServiceError.Code.storage`.
+    ///   If the removal takes longer than 10 seconds, or if 64 such removals are already pending,
+    ///   the error is `WebServiceError.Code.storage`.
     public func deleteStored(_ classification: DataClassification) async throws {
         let typed = typed
         let storages = typed.storages.filter { $0.classifications?.contains(classification) ?? true }
@@ -105,7 +106,8 @@ extension WebService {
     /// Empties the storages that accept any classification.
     ///
     /// - Throws: The error of the first storage that fails. The other storages are still emptied.
-    ///   If the removal takes longer than 10 seconds, the error is `WebServiceError.Code.storage`.
+    ///   If the removal takes longer than 10 seconds, or if 64 such removals are already pending,
+    ///   the error is `WebServiceError.Code.storage`.
     public func deleteStoredInAnyClassification() async throws {
         try await removeAll(named: "any") { $0.classifications == nil }
     }
@@ -113,7 +115,8 @@ extension WebService {
     /// Empties all storages.
     ///
     /// - Throws: The error of the first storage that fails. The other storages are still emptied.
-    ///   If the removal takes longer than 10 seconds, the error is `WebServiceError.Code.storage`.
+    ///   If the removal takes longer than 10 seconds, or if 64 such removals are already pending,
+    ///   the error is `WebServiceError.Code.storage`.
     public func deleteAllStored() async throws {
         try await removeAll(named: "all") { _ in true }
     }

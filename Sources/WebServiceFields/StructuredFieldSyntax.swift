@@ -4,7 +4,7 @@ import WebServiceCore
 enum StructuredFieldSyntax {
     /// The maximum number of digits of an integer, and of a decimal before the decimal point.
     static let (integerDigits, decimalDigits) = (15, 12)
-    /// The smallest integer that has too many digits, and the smallest decimal in thousandths.
+    /// The smallest integer, and the smallest decimal in thousandths, that has too many digits.
     static let bound: Int64 = 1_000_000_000_000_000
 
     static func isKeyStart(_ byte: UInt8) -> Bool { isLowercase(byte) || byte == UInt8(ascii: "*") }

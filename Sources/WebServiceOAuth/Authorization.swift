@@ -147,8 +147,9 @@ extension OAuth {
         /// Returns whether a URL is the callback of this log-in, regardless of its result.
         func expects(_ callback: URL) -> Bool { parameters(of: callback)?["state"] == state }
 
-        /// Returns the parameters of a callback, or `nil` if it does not match the redirect URL or
-        /// if it repeats a parameter (RFC 6749, section 3.1).
+        /// Returns the parameters of a callback, or `nil` if it does not match the redirect URL, if
+        /// it repeats a parameter (RFC 6749, section 3.1), if it is longer than 64 KiB, or if its
+        /// encoding is invalid.
         private func parameters(of callback: URL) -> [String: String]? {
             let text = callback.absoluteString.utf8
             let (expected, ownQuery) = Self.parts(redirect.absoluteString.utf8)

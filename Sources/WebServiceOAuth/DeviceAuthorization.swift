@@ -62,7 +62,8 @@ extension OAuth {
         /// Waits until the user has logged in, and returns the tokens.
         ///
         /// Polls the server at the interval that it requires. The interval grows by 5 seconds with
-        /// each `slow_down` and doubles after a failed request. To end the wait, cancel the task.
+        /// each `slow_down` and doubles after a transport error, status 429, or a status of 500 or
+        /// above. To end the wait, cancel the task.
         ///
         /// - Throws: `WebServiceError.Code.authorizationExpired` when the code expires;
         ///   `WebServiceError.Code.authorizationRefused`, for example with `access_denied`;

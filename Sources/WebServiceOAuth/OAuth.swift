@@ -67,7 +67,9 @@ public final class OAuth: Sendable {
 
     /// Returns the server's metadata. After it has been received, it is not requested again.
     ///
-    /// - Throws: `WebServiceError.Code.invalidServerMetadata`, or an error of the requests.
+    /// - Throws: `WebServiceError.Code.invalidServerMetadata`,
+    ///   `WebServiceError.Code.authorizationRefused` after a status of 500 or above, or an error of
+    ///   the requests.
     public func metadata() async throws -> ServerMetadata {
         if let metadata = known.withLock(\.self) { return metadata }
         let metadata = try await ServerMetadata.discover(issuer, peer)
@@ -128,13 +130,14 @@ public final class OAuth: Sendable {
     }
 
     /// Revokes tokens when the user logs out (RFC 7009). Revokes the refresh token if there is one,
-    /// and with it the access tokens of the log-in; otherwise revokes the access token.
+    /// with which the server should also revoke the access tokens of the log-in; otherwise revokes
+    /// the access token.
     ///
     /// Revoke the tokens before you remove them and call `Authentication.clear()`.
     ///
     /// - Throws: `WebServiceError.Code.invalidServerMetadata` if the server has no usable
-    ///   revocation endpoint, `WebServiceError.Code.authorizationRefused`, or an error of the
-    ///   request.
+    ///   revocation endpoint, `WebServiceError.Code.authorizationRefused`,
+    ///   `WebServiceError.Code.invalidAuthorization` after a redirect, or an error of the request.
     public func revoke(_ tokens: Tokens) async throws {
         let endpoint = try await endpoint(\.revocationEndpoint, "revocation endpoint")
         let accessToken = tokens.credential.value.split(separator: " ").last.map(String.init)
@@ -160,7 +163,9 @@ public final class OAuth: Sendable {
     /// requests. To log out, remove the stored tokens and call `Authentication.clear()`.
     ///
     /// - Parameters:
-    ///   - read: Returns the stored tokens, or `nil` after a log-out. Called before each request.
+    ///   - read: Returns the stored tokens, or `nil` after a log-out. Called during each refresh,
+    ///     and before each request until a refresh or `Authentication.update(_:)` has provided a
+    ///     credential.
     ///   - store: Stores refreshed tokens. If it throws an error, the refresh throws that error.
     public func tokenSource(
         _ read: @escaping @Sendable () async throws -> Tokens?,
@@ -223,6 +228,6 @@ extension WebServiceError.Code {
     /// The metadata of an authorization server or a resource is malformed, belongs to another one,
     /// or lacks a required value.
     public static let invalidServerMetadata = WebServiceError.Code("invalidServerMetadata")
-    /// The user did not complete a log-in within its time limit.
+    /// The user did not complete a log-in in time.
     public static let authorizationExpired = WebServiceError.Code("authorizationExpired")
 }

@@ -50,7 +50,8 @@ extension OAuth {
         ///   - allowsLoopbackHTTP: Whether http is allowed for 127.0.0.1, `[::1]` and `localhost`.
         ///     Defaults to `false`.
         /// - Throws: `WebServiceError.Code.invalidServerMetadata` if there is no valid metadata,
-        ///   or an error of the requests.
+        ///   `WebServiceError.Code.authorizationRefused` after a status of 500 or above, or an
+        ///   error of the requests.
         public static func discover(
             _ url: URL, challenge: Challenge? = nil, service: WebService? = nil, allowsLoopbackHTTP: Bool = false
         ) async throws -> ProtectedResource {

@@ -45,7 +45,8 @@ extension OAuth {
         /// - Parameters: See
         ///   ``OAuth/init(issuer:client:resources:dpop:service:origins:allowsLoopbackHTTP:)``.
         /// - Throws: `WebServiceError.Code.invalidServerMetadata` if there is no metadata of this
-        ///   issuer at any of these URLs, or an error of the requests.
+        ///   issuer at any of these URLs, `WebServiceError.Code.authorizationRefused` after a
+        ///   status of 500 or above, or an error of the requests.
         public static func discover(
             _ issuer: URL, service: WebService? = nil, allowsLoopbackHTTP: Bool = false
         ) async throws -> ServerMetadata {

@@ -10,7 +10,7 @@ public import WebServiceEndpoints
 /// ```
 /// A request may be sent more than once. Every attempt has the same `Idempotency-Key`. The requests
 /// of one entity are sent one after another, in the order in which they were submitted. Requests of
-/// different entities and requests without an entity may be sent concurrently.
+/// different entities and requests with neither an entity nor a key may be sent concurrently.
 ///
 /// A request is sent again after a temporary failure, such as a transport error or a status in
 /// `RetryPolicy.defaultStatuses`. By default, the number of attempts is not limited. After a status

@@ -3,10 +3,10 @@ import WebServiceCore
 
 /// The entries of an outbox in memory, and the state that determines which of them are sent.
 ///
-/// A lane contains the entries of one entity, or one independent entry. Only the first entry of a
-/// lane may be sent. The duration of ``becomeSender()`` and ``reconnect(_:)`` is proportional to
-/// the number of entries. Changes of entries are recorded for the observers in the order in which
-/// they are made.
+/// A lane contains the entries of one entity, the entries without an entity that have one key, or
+/// one independent entry. Only the first entry of a lane may be sent. The duration of
+/// ``becomeSender()`` and ``reconnect(_:)`` is proportional to the number of entries. Changes of
+/// entries are recorded for the observers in the order in which they are made.
 struct OutboxState {
     enum Lane: Hashable, Sendable {
         /// Entities with the same hash share a lane.

@@ -83,9 +83,9 @@ package struct OutboxAddition: Sendable {
 /// The name of an entry is `NUMBER-ID.entry`, `NUMBER-ID-LANE.entry` or `NUMBER-ID-LANE-KEY.entry`.
 /// It determines the entry's place in the order of the submissions. The number is greater than the
 /// numbers of all entries that existed before the submission began. The lane is a hash of the
-/// entity. If an entry cannot be read, the lane ensures that only later entries of the same entity
-/// are delayed. The key is a hash of the entity and of the key that a later entry can use to
-/// replace this one.
+/// entity or, if there is none, of the key. If an entry cannot be read, the lane ensures that only
+/// later entries of the same lane are delayed. The key in the name is a hash of the entity and of
+/// the key that a later entry can use to replace this one.
 package struct OutboxNames {
     /// The names of the entries, in ascending order.
     package var entries: [String] = []

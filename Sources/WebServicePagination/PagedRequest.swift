@@ -6,12 +6,12 @@ import WebServiceEndpoints
 /// ```swift
 /// struct BrewersRequest: HTTPServiceRequest, PagedRequest {
 ///     var cursor: String?
-///     typealias Output = BrewersAnswer
+///     typealias Output = BrewersResponse
 ///
 ///     func request(for service: WebService) -> Request { … }
 ///
 ///     func at(_ cursor: String) -> BrewersRequest { BrewersRequest(cursor: cursor) }
-///     func page(of output: BrewersAnswer, response: Response) -> Page<Brewer, String> {
+///     func page(of output: BrewersResponse, response: Response) -> Page<Brewer, String> {
 ///         Page(output.brewers, next: output.nextCursor)
 ///     }
 /// }

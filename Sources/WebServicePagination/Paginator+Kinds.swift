@@ -120,7 +120,7 @@ extension Paginator {
     /// let brewers = Paginator.cursor { cursor in
     ///     service.GET("/brewers")
     ///         .setQueryParameters(cursor.map { ["cursor": $0] } ?? [:])
-    ///         .decode(BrewersAnswer.self)
+    ///         .decode(BrewersResponse.self)
     ///         .map { Page($0.brewers, next: $0.nextCursor) }
     /// }
     /// ```

@@ -17,8 +17,9 @@ public import WebServiceStorage
 /// operations on the caller's thread. Reads do not wait for writes. A read that begins after a call
 /// has returned includes the changes of that call.
 ///
-/// Errors of the database have the code `WebServiceError.Code.storage`. Their underlying error is
-/// an ``SQLiteError`` or a system error. After most errors, the next call opens the database again.
+/// Errors of the database have the code `WebServiceError.Code.storage`, or `entryTooLarge` if an
+/// entry is too large for SQLite. Their underlying error is an ``SQLiteError`` or a system error.
+/// After most errors, the next call opens the database again.
 public final class SQLiteStorage: ResponseStorage {
     /// The accepted classifications; `nil` if any classification is accepted.
     public let classifications: Set<DataClassification>?

@@ -22,7 +22,8 @@ extension WebService {
     /// - Throws: `WebServiceError.Code.unacceptableStatus`, with the response and up to 1 MiB of
     ///   its body, if the server refuses the handshake; `WebServiceError.Code.webSocketHandshake`
     ///   if the response does not match the handshake request;
-    ///   `WebServiceError.Code.webSocketUnsupported` if the session cannot open a connection; and
+    ///   `WebServiceError.Code.webSocketUnsupported` if the session cannot open a connection;
+    ///   `WebServiceError.Code.invalidHeader` if a subprotocol is not a token or occurs twice; and
     ///   the errors of a request.
     public func webSocket(
         _ path: String, subprotocols: [String] = [], options: WebSocket.Options = WebSocket.Options(),

@@ -139,9 +139,9 @@ public final class WebSocket: Sendable {
 
     /// Sends a text message.
     ///
-    /// The method returns when the message is buffered. While more than ``Options/bufferSize``
-    /// bytes wait for the server, the method waits. The messages of concurrent calls are sent in
-    /// the order of the calls.
+    /// The method returns when the message is buffered. While ``Options/bufferSize`` bytes or more
+    /// wait for the server, the method waits. The messages of concurrent calls are sent in the
+    /// order of the calls.
     ///
     /// - Throws: `WebServiceError.Code.webSocketClosed` if the connection is closed, or the error
     ///   with which it has ended; and `URLError.cancelled`.

@@ -31,8 +31,9 @@ import WebServiceCore
 /// the storage, not on a thread of the Swift concurrency pool. In a forked process, they are
 /// executed on the caller's thread. A call that has started is completed even if its task is
 /// cancelled. If there are limits, the first store scans all files. Another scan takes place each
-/// time an eighth of the files has been removed to meet the limits. All other stores cost the same
-/// as without limits.
+/// time an eighth of the files has been removed to meet the limits, and at the first store after
+/// `removeAll()`, after `removeEntries(of:)`, or after a damaged file was found. All other stores
+/// cost the same as without limits.
 public final class FileStorage: ResponseStorage {
     /// The content of a file.
     public enum Format: Sendable, Hashable {

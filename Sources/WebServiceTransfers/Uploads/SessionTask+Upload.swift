@@ -58,11 +58,12 @@ extension SessionTask {
     ///   - location: The URL of an upload that your program or its server has already created; a
     ///     relative URL is resolved against the URL of the request. The task does not create an
     ///     upload. It asks the server for the offset, and sends the remaining bytes. If the server
-    ///     does not have the upload (status 404 or 410), the task fails with that status. It fails
-    ///     with `WebServiceError.Code.upload` if the file has changed since an earlier task, or if
-    ///     the upload has a different length. The task never starts the upload over or ends it on
-    ///     the server. Only the fields that a redirect would retain are sent to another origin.
-    ///     Defaults to `nil`: the task creates an upload, or continues the stored one.
+    ///     does not have the upload (status 404 or 410, and with ``UploadProtocol/tus`` also 403),
+    ///     the task fails with that status. It fails with `WebServiceError.Code.upload` if the file
+    ///     has changed since an earlier task, or if the upload has a different length. The task
+    ///     never starts the upload over or ends it on the server. Only the fields that a redirect
+    ///     would retain are sent to another origin. Defaults to `nil`: the task creates an upload,
+    ///     or continues the stored one.
     ///   - metadata: The metadata of an upload that is created with ``UploadProtocol/tus``, such as
     ///     `["filename": "video.mp4"]`. The values are encoded with Base64 and sent in the order of
     ///     the keys as `Upload-Metadata`. The keys must consist of printable ASCII characters other

@@ -7,9 +7,9 @@ package struct DeflateParameters: Sendable, Hashable {
     package var serverNoContextTakeover = false
     /// Whether the client compresses each message independently.
     package var clientNoContextTakeover = false
-    /// The maximum window size of the server, as a power of two from 8 to 15.
+    /// The base-2 logarithm of the maximum window size of the server, from 8 to 15.
     package var serverMaxWindowBits = 15
-    /// The maximum window size of the client, as a power of two from 8 to 15.
+    /// The base-2 logarithm of the maximum window size of the client, from 8 to 15.
     package var clientMaxWindowBits = 15
 
     package init() {}

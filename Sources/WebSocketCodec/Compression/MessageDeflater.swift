@@ -7,8 +7,8 @@ final class MessageDeflater {
     private let stream: UnsafeMutablePointer<Zlib.Stream>
     private let hasContextTakeover: Bool
 
-    /// The window sizes of zlib, as powers of two. zlib cannot compress with the smallest window of
-    /// the extension, 256 bytes.
+    /// The base-2 logarithms of zlib's window sizes. zlib cannot compress with the smallest window
+    /// of the extension, 256 bytes.
     static let windowBits = 9...15
     private static let deflated: CInt = 8
     private static let defaultLevel: CInt = -1
