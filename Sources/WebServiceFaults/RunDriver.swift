@@ -33,7 +33,7 @@ final class RunDriver: ExchangeGate {
         init(_ step: FaultPlan.Step, of plan: FaultPlan, _ faults: [Fault]) throws(FaultViolation) {
             let sign = step.exchange.lastIndex { "#.".contains($0) } ?? step.exchange.startIndex
             guard let number = Int(step.exchange[sign...].dropFirst()), number > 0 else {
-                throw FaultViolation("the step '\(step)' of '\(plan)' names no exchange; write one such as 'GET /path#1'")
+                throw FaultViolation("the step '\(step)' of '\(plan)' names no exchange such as 'GET /path#1'")
             }
             guard let fault = faults.first(where: { $0.name == step.fault }) ?? Fault(positioned: step.fault) else {
                 throw FaultViolation("the fault '\(step.fault)' of the plan '\(plan)' does not exist")
