@@ -210,8 +210,8 @@ extension RefreshFlight.State {
         begun.removeAll { $0.addingSaturated(limits.window) <= now }
         guard begun.count < limits.count else {
             let message =
-                "the credential was refreshed \(limits.count) times in \(limits.window); "
-                + "check why the server rejects each new credential"
+                "the maximum of \(limits.count) refreshes in \(limits.window) is reached; "
+                + "check why they fail or why the server rejects each new credential"
             return .over(.failure(WebServiceError(.excessiveRefresh, message)))
         }
         begun.append(now)
