@@ -49,7 +49,8 @@ public struct Credential: Sendable, Hashable {
     ///   string contains control characters.
     public static func basic(user: String, password: String) throws -> Credential {
         guard !user.utf8.contains(UInt8(ascii: ":")) else {
-            throw WebServiceError(.encoding, "the user name for Basic or Digest authentication must not contain a colon")
+            throw WebServiceError(
+                .encoding, "the user name for Basic or Digest authentication must not contain a colon")
         }
         guard (user + password).utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw WebServiceError(

@@ -114,7 +114,8 @@ final class RefreshFlight: Sendable {
                 ),
                 at: clock.now)
         }
-        // The system clock of ``Authentication/withCredential(refreshingAfter:_:)`` does not count work.
+        // The system clock of ``Authentication/withCredential(refreshingAfter:_:)`` does not count
+        // work.
         let task = Task(executorPreference: WorkCount.current ?? clock.executor) { [self] in
             do {
                 // The deadline of one request does not apply, because other requests wait for the
