@@ -35,9 +35,9 @@ public struct Cookie: Sendable, Hashable {
     ///     IP address, a domain without a dot and a public suffix. Defaults to `true`.
     ///   - isHTTPOnly: Whether the cookie has the `HttpOnly` attribute. Defaults to `false`.
     /// - Throws: ``WebServiceError/Code/invalidHeader`` if a `Set-Cookie` field could not set the
-    ///   cookie (RFC 6265, section 4.1.1). Possible reasons are an empty name, a control character,
-    ///   `;`, surrounding spaces, more than 4,096 bytes, an invalid domain or path, or a violated
-    ///   name prefix.
+    ///   cookie (RFC 6265, section 4.1.1). Possible reasons are an empty name, `=` in the name, a
+    ///   control character, `;`, surrounding spaces, more than 4,096 bytes, an invalid domain or
+    ///   path, an expiry date that is not a number, or a violated name prefix.
     public init(
         name: String, value: String, domain: String, path: String = "/", expires: Date? = nil,
         isSecure: Bool = true, isHostOnly: Bool = true, isHTTPOnly: Bool = false

@@ -141,8 +141,8 @@ public struct Next: Sendable {
         task.timeLeft(of: request.options.requestDeadline)
     }
 
-    /// Returns whether no request of the exchange, including redirects and earlier attempts, has
-    /// reached a server, because each one failed with one of the errors.
+    /// Returns whether every attempt of the exchange, including redirects, has failed with one of
+    /// the errors, so that no request has reached a server.
     package func hasSentNothing(ifFailedWith codes: Set<URLError.Code>) -> Bool {
         task.root.log.allAttempts { codes.contains($0.code) }
     }

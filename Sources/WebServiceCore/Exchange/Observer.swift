@@ -227,7 +227,7 @@ extension ObservedExchange {
         public let failure: String?
         /// The source of the response; `nil` after an error.
         public let source: Response.Source?
-        /// The number of bytes of the response body; 0 for a streamed body.
+        /// The number of bytes of the response body; 0 for a streamed body and after an error.
         public let byteCount: Int
         /// The metrics of the session for the last attempt; `nil` if there are none.
         public let transport: TransportMetrics?

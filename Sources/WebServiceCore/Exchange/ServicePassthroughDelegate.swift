@@ -82,8 +82,8 @@ extension ServicePassthroughDelegate {
     /// The request of the exchange for which a method of the delegate is called, with its options
     /// and tags.
     ///
-    /// The value is `nil` outside these methods, and for a `URLRequest` that is sent through a
-    /// service used as a session.
+    /// The value is `nil` outside these methods. For a service used as a session, the value is also
+    /// `nil` unless another service sends the request.
     public var currentRequest: Request? { DelegateCall.request }
 }
 

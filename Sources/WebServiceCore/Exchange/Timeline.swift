@@ -39,7 +39,8 @@ public struct Timeline: Sendable {
         /// A failure of a handler, of a step of a typed task, of the validation of the response, or
         /// of the decoding of a streamed body.
         public static let failure = Kind("failure")
-        /// The wait of a typed request until an equal request has ended (`DuplicateMode.queue`).
+        /// The start of a typed request's wait until an equal request has ended
+        /// (`DuplicateMode.queue`).
         public static let queued = Kind("queued")
         /// The sharing of an equal request's response (`DuplicateMode.join`).
         public static let joined = Kind("joined")

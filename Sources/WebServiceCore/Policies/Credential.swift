@@ -49,10 +49,12 @@ public struct Credential: Sendable, Hashable {
     ///   string contains control characters.
     public static func basic(user: String, password: String) throws -> Credential {
         guard !user.utf8.contains(UInt8(ascii: ":")) else {
-            throw WebServiceError(.encoding, "the user name for Basic authentication must not contain a colon")
+            throw WebServiceError(
+                .encoding, "the user name for Basic or Digest authentication must not contain a colon")
         }
         guard (user + password).utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw WebServiceError(.encoding, "credentials for Basic authentication must not contain control characters")
+            throw WebServiceError(
+                .encoding, "credentials for Basic or Digest authentication must not contain control characters")
         }
         return Credential(value: "Basic " + Data("\(user):\(password)".utf8).base64EncodedString())
     }

@@ -114,7 +114,8 @@ final class RefreshFlight: Sendable {
                 ),
                 at: clock.now)
         }
-        // The system clock of ``Authentication/withCredential(refreshingAfter:_:)`` does not count work.
+        // The system clock of ``Authentication/withCredential(refreshingAfter:_:)`` does not count
+        // work.
         let task = Task(executorPreference: WorkCount.current ?? clock.executor) { [self] in
             do {
                 // The deadline of one request does not apply, because other requests wait for the
@@ -210,8 +211,8 @@ extension RefreshFlight.State {
         begun.removeAll { $0.addingSaturated(limits.window) <= now }
         guard begun.count < limits.count else {
             let message =
-                "the credential was refreshed \(limits.count) times in \(limits.window); "
-                + "check why the server rejects each new credential"
+                "the maximum of \(limits.count) refreshes in \(limits.window) is reached; "
+                + "check why they fail or why the server rejects each new credential"
             return .over(.failure(WebServiceError(.excessiveRefresh, message)))
         }
         begun.append(now)

@@ -181,7 +181,8 @@ struct PathJoin {
                 if isLast { result.append("") }
             case .parent:
                 guard result.popLast() != nil else {
-                    throw WebServiceError(.invalidURL, "the path leads above the base URL; remove '..'")
+                    let top = isAbsolute ? "the root" : "the base URL"
+                    throw WebServiceError(.invalidURL, "the path leads above \(top); remove '..'")
                 }
                 if isLast { result.append("") }
             case .hidden:

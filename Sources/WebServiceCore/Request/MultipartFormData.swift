@@ -125,8 +125,8 @@ public struct MultipartFormData: Sendable {
     /// A sequence follows the rules of ``Request/Body/stream(length:contentType:_:)``: over
     /// `CurlSession`, at most 128 KiB and one element are buffered. If the sequence fails, or
     /// produces more or fewer bytes than its length, the request fails and the server receives no
-    /// complete request. If the length of a sequence is unknown, the request is chunked. If a
-    /// sequence can be iterated over only once, the form is not replayable.
+    /// complete request. If the length of a sequence is unknown, `CurlSession` sends the request
+    /// chunked. If a sequence can be iterated over only once, the form is not replayable.
     ///
     /// - Parameters:
     ///   - body: The content. A form, a ``MultipartFormData`` and a closure that provides a whole

@@ -96,9 +96,9 @@ extension Request {
         /// request.
         ///
         /// - Parameters:
-        ///   - length: The number of bytes; `nil` if it is unknown. The request is then chunked,
-        ///     which the server must support (RFC 9112, section 7.1). If the length is 0, the
-        ///     closure is not called.
+        ///   - length: The number of bytes; `nil` if it is unknown. `CurlSession` then sends the
+        ///     request chunked, which the server must support (RFC 9112, section 7.1). If the
+        ///     length is 0, the closure is not called.
         ///   - contentType: The media type. Defaults to `application/octet-stream`.
         ///   - open: A closure that returns a new sequence of all bytes. It is called in the
         ///     background once for each attempt, in a Swift task that is cancelled with the

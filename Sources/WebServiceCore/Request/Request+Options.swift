@@ -62,16 +62,16 @@ extension Request {
         /// request over HTTP/1.1 with the header field `Expect: 100-continue` (RFC 9110, section
         /// 10.1.1). It sends the body after a response with status 100, or when the duration has
         /// elapsed. A final response ends the request without its body. After a response with
-        /// status 417, the request is sent again without the field. The option has no effect on
-        /// requests without a body or over other sessions.
+        /// status 417, the request is sent again without the field if its body can be sent again.
+        /// The option has no effect on requests without a body or over other sessions.
         public var expectsContinue: Duration?
 
         /// Whether the body is compressed with gzip.
         ///
         /// The request has the header field `Content-Encoding: gzip` (RFC 9110, section 8.4.1.3),
         /// which the server must support. Bytes in memory are compressed when the request is
-        /// encoded. Files and streams are compressed while they are sent, so their length is
-        /// unknown. Each element of a stream can be decoded when it arrives.
+        /// encoded. `CurlSession` compresses files and streams while it sends them, so their length
+        /// is unknown. Each element of a stream can be decoded when it arrives.
         ///
         /// If zlib is missing, the request fails with ``WebServiceError/Code/encoding``. The option
         /// has no effect on an empty body or a Foundation input stream, or if the request has a

@@ -81,9 +81,9 @@ package struct FieldScanner {
 
     /// Removes and returns the parameters that follow the current position.
     ///
-    /// - Parameter isInList: Whether the field is a list. A comma or a syntax error then ends the
-    ///   parameters; otherwise, the bytes before the first semicolon and the bytes after a quoted
-    ///   string are skipped.
+    /// - Parameter isInList: Whether the field is a list. If `true`, a comma or a syntax error ends
+    ///   the parameters. If `false`, the bytes before the first semicolon and the bytes after a
+    ///   quoted string are skipped.
     package mutating func parameters(isInList: Bool = false) -> [Parameter] {
         let ends = isInList ? ";," : ";"
         var parameters: [Parameter] = []

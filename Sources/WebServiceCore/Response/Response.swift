@@ -57,7 +57,8 @@ public struct Response: Sendable {
 
     /// The response as a Foundation object; `nil` if the session provided none.
     ///
-    /// If the session received bytes, the object is created on first access.
+    /// If the head was received as bytes, as over `CurlSession`, the object is created on first
+    /// access.
     public var urlResponse: URLResponse? {
         get { head?.urlResponse }
         set { fields.head = newValue.map(ResponseHead.init) }
@@ -208,7 +209,7 @@ public struct Response: Sendable {
         public static let mock = Source("mock")
         /// A storage of the service.
         public static let storage = Source("storage")
-        /// An equal request that was already in flight (`DuplicateMode.join`).
+        /// An equal request that was already in flight (`DuplicateMode.join`, `.coalescing()`).
         public static let joined = Source("joined")
         /// An endpoint that sent no request, such as a `MockEndpoint`.
         public static let endpoint = Source("endpoint")
@@ -266,6 +267,9 @@ extension Response {
 
     /// Returns the body as a string, decoded from the charset of `Content-Type`, or from UTF-8 if
     /// that field specifies none.
+    ///
+    /// - Throws: ``WebServiceError/Code/decoding`` if the charset is not supported or the bytes are
+    ///   invalid in it.
     public func text() throws -> String {
         let charset = header(.contentType).flatMap { MediaType.parameter("charset", of: $0) }
         guard let encoding = Charset.encoding(named: charset ?? "utf-8") else {

@@ -30,8 +30,8 @@ public struct WebServiceError: Error, Sendable {
     /// The error that caused this one; `nil` if this is the first cause.
     public var underlying: (any Error)?
 
-    /// The duration after which an interceptor will send a request again; `nil` if no interceptor
-    /// specifies one.
+    /// The duration until the next trial of the circuit breaker that refused the request; `nil` if
+    /// there is none.
     package var trialDelay: Duration?
 
     /// Creates an error. All arguments but the code and the message default to `nil`.

@@ -34,7 +34,8 @@ public struct InFlightExchange: Sendable, Identifiable {
     public let kind: Kind
     /// The request without its body; `nil` for most typed requests.
     public let request: Request?
-    /// The type of a typed request; `nil` for any other exchange.
+    /// The type of a typed request, also for a task that `sessionTask(request:)` creates from one;
+    /// `nil` for any other exchange and for a stream after its head.
     public let type: (any Sendable.Type)?
     /// The state of the task; `.running` for a stream after its head.
     public let state: DataTaskState
