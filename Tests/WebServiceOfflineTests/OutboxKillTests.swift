@@ -97,7 +97,7 @@ struct OutboxKillTests {
                 case .submission(let count): Instant.submission(max(count, 1))  // the program handles the signal
                 case let request: request
                 }
-            let (status, paths) = try await probe.end(at: instant, with: SIGTERM, effects)
+            let (status, paths) = try await probe.end(at: instant, effects) { $0.send(SIGTERM) }
             #expect(status == 0)
             #expect(probe.otherLines.values == ["finished true"])
             acknowledged += paths
@@ -386,29 +386,34 @@ struct OutboxProbe {
     }
 
     /// Runs and kills the process, and returns the paths of the requests that it had submitted.
-    func kill(at instant: Instant, _ effects: Effects) async throws -> [String] {
-        try await end(at: instant, with: SIGKILL, effects).paths
+    func kill(
+        at instant: Instant, _ effects: Effects,
+        by kill: @escaping @Sendable (ChildProcess) -> Void = { $0.send(SIGKILL) }
+    ) async throws -> [String] {
+        try await end(at: instant, effects, by: kill).paths
     }
 
-    /// Runs the process, sends a signal to it, and returns its exit status and the paths of the
-    /// requests that it had submitted.
+    /// Runs the process, ends it, and returns its exit status and the paths of the requests that it
+    /// had submitted.
+    ///
+    /// - Parameter end: A closure that sends a signal to the process.
     func end(
-        at instant: Instant, with signal: Int32, _ effects: Effects
+        at instant: Instant, _ effects: Effects, by end: @escaping @Sendable (ChildProcess) -> Void
     ) async throws -> (status: Int32, paths: [String]) {
         switch instant {
         case .submission(let count):
             try process.run()
-            if count == 0 { process.send(signal) }
+            if count == 0 { end(process) }
             // The process may submit further requests before it ends.
             let paths = try await lines { [process] line in
-                if line == "ack \(count - 1)" { process.send(signal) }
+                if line == "ack \(count - 1)" { end(process) }
                 return false
             }
             return (process.waitUntilExit(), paths)
         case .request(let count, let hasEffect):
             effects.set(count, hasEffect: hasEffect) { [process] in
                 guard process.isRunning else { return false }
-                process.send(signal)
+                end(process)
                 return true
             }
             try process.run()

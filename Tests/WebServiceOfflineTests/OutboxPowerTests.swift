@@ -37,17 +37,13 @@ struct OutboxPowerTests {
             if usesOther { try other.process.run() }
             async let others = usesOther ? other.lines { _ in false } : []
             if last == nil {
-                acknowledged += try await probe.kill(at: .random(using: &random), effects)
+                acknowledged += try await probe.kill(at: .random(using: &random), effects, by: disk.kill)
             } else {
                 try probe.process.run()
                 acknowledged += try await probe.lines { $0 == "done" }
-                probe.process.send(SIGKILL)
-                probe.process.waitUntilExit()
+                disk.kill(probe.process)
             }
-            if usesOther {
-                other.process.send(SIGKILL)
-                other.process.waitUntilExit()
-            }
+            if usesOther { disk.kill(other.process) }
             acknowledged += try await others
             // Otherwise, the next process finds the changes that were not synchronized.
             if Int.random(in: 0..<4, using: &random) > 0 {
