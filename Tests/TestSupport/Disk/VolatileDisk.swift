@@ -186,6 +186,13 @@ package final class VolatileDisk {
         try rewrite { _ in [] }
     }
 
+    /// Replaces the folder by the state that contains what was synchronized and, of the later changes
+    /// of each file or folder, only the last one.
+    package func failExceptLastChanges() throws {
+        try readLogs()
+        try rewrite { Array($0.suffix(1)) }
+    }
+
     private func rewrite(_ survivors: ([Change]) -> [Change]) throws {
         for name in try names(in: folder) {
             try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
