@@ -321,8 +321,22 @@ final class Effects: Sendable {
     func drain(_ place: OutboxPlace, _ url: URL, _ server: MockServer) async throws -> [URL] {
         var options = Outbox.Options()
         options.firstPause = .milliseconds(1)
-        let outbox = try place.outbox(of: WebService(baseURLString: server.baseURLString), at: url, options: options)
-        await eventually { await outbox.entries.isEmpty }
+        let service = WebService(baseURLString: server.baseURLString)
+        // A `URLSession` may wait for its timeout if a connection has ended (defect F13). Two such
+        // requests in succession must not exceed the limit of this test.
+        service.options.timeout = .seconds(20)
+        let recorder = EventRecorder()
+        service.observers = [recorder]
+        let outbox = try place.outbox(of: service, at: url, options: options)
+        if await !becomesTrue({ await outbox.entries.isEmpty }) {
+            let entries = await outbox.entries.map { "\($0)" }
+            let events = recorder.events.values.map { event in
+                "\(event.date) exchange \(event.exchange.id) \(event.time): \(EventRecorder.line(event))"
+            }
+            let files = try names(in: place == .folder ? url : url.deletingLastPathComponent())
+            let lines = entries + files + events.suffix(200)
+            Issue.record("entries remain at \(Date()):\n\(lines.joined(separator: "\n"))")
+        }
         let damaged = await outbox.damagedFiles
         await outbox.close()
         return damaged
