@@ -11,7 +11,9 @@ extension Outbox {
     }
 
     /// Removes copies of bodies that killed processes have left behind.
-    func removeOrphans() { folder.copies.removeOrphans { try folder.names() } }
+    func removeOrphans() {
+        folder.copies.removeOrphans({ try folder.names() }, flush: { try folder.flush() })
+    }
 
     /// Reads the folder now, and again after each change until the outbox is closed.
     ///

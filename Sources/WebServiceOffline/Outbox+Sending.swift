@@ -132,7 +132,7 @@ extension Outbox {
     private func release(_ copy: OutboxCopies.Copy, of item: OutboxState.Item) async {
         _ = try? await onQueue("") { [self] in  // if this fails, it is removed later as an orphan
             copy.unlock()
-            if try !folder.contains(item.name) { folder.copies.remove(item.name) }
+            try folder.removeCopies(ifMissing: item.name)
         }
     }
 

@@ -139,9 +139,9 @@ public final class Outbox: Sendable {
             let added = try folder.add(stored, maximumCount: options.maximumCount)
             if let copy {
                 copy.unlock()
-                // Another process may already have sent and removed the entry. If the check fails,
-                // the copy is removed later as an orphan, because the entry has been submitted.
-                if (try? folder.contains(added.name)) == false { folder.copies.remove(added.name) }
+                // Another process may already have sent and removed the entry. After a failure, the
+                // copy is removed later as an orphan, because the entry has been submitted.
+                try? folder.removeCopies(ifMissing: added.name)  // see above
             }
             if !added.replaced.isEmpty { change { state in added.replaced.forEach { state.replace($0) } } }
             // The list contains every entry whose submission had returned, because the list was

@@ -5,9 +5,10 @@ import WebServiceCore
 ///
 /// The name of a copy is `ID-SLOT.body`, where the ID is the identifier of its entry. There are two
 /// slots. A replacement of the entry uses the other slot, so each stored request has exactly its
-/// own bytes. A copy is written to the disk before its entry is written, and removed after its
-/// entry has been removed. While a process writes or sends a copy, it locks the file (shared
-/// `flock`), and no other process removes the copy. All members block the thread, except `queue`.
+/// own bytes. A copy is written to the disk before its entry is written, and removed after the
+/// removal of its entry was flushed to the disk. While a process writes or sends a copy, it locks
+/// the file (shared `flock`), and no other process removes the copy. All members block the thread,
+/// except `queue`.
 package final class OutboxCopies: Sendable {
     /// An open copy. It is not removed until it is unlocked or deallocated, or until the process
     /// ends.
@@ -95,8 +96,8 @@ package final class OutboxCopies: Sendable {
         }
     }
 
-    /// Removes the copies of an entry that was removed, unless a process is sending them. Copies
-    /// that remain are removed later as orphans.
+    /// Removes the copies of an entry whose removal was flushed, unless a process is sending them.
+    /// Copies that remain are removed later as orphans.
     ///
     /// - Parameters:
     ///   - entry: The name of the entry. Any other name has no effect.
@@ -119,9 +120,11 @@ package final class OutboxCopies: Sendable {
     /// Removes the copies that belong to no entry, except those that a process is writing or
     /// sending.
     ///
-    /// - Parameter listing: Returns the names of the entries and of the damaged files. Damaged
-    ///   files retain their copies.
-    package func removeOrphans(_ listing: () throws -> OutboxNames) {
+    /// - Parameters:
+    ///   - listing: Returns the names of the entries and of the damaged files. Damaged files retain
+    ///     their copies.
+    ///   - flush: Flushes the entries to the disk; see ``OutboxStore/flush()``.
+    package func removeOrphans(_ listing: () throws -> OutboxNames, flush: () throws -> Void) {
         var candidates: [String] = []
         try? files.folder.forEachName { name throws(SystemFailure) in  // if this fails, the next process tries again
             if id(of: name) != nil { candidates.append(name) }
@@ -139,7 +142,7 @@ package final class OutboxCopies: Sendable {
             }
             candidates.removeLast(min(candidates.count, 64))
             guard !batch.isEmpty else { continue }
-            guard let owners = try? self.owners(in: listing) else { return }  // see above
+            guard let owners = try? self.owners(in: listing), (try? flush()) != nil else { return }  // see above
             for (name, copy) in batch {
                 if let id = id(of: name), !owners.contains(id) { try? files.folder.remove(name) }  // see above
                 withExtendedLifetime(copy) {}

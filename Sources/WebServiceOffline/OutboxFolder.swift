@@ -116,7 +116,7 @@ final class OutboxFolder: OutboxStore {
     }
 
     /// Flushes the names of the files to the disk.
-    private func flush() throws(SystemFailure) {
+    func flush() throws(SystemFailure) {
         try willFlush()
         try files.folder.synchronize()
     }

@@ -50,6 +50,10 @@ package protocol OutboxStore: Sendable {
     func replace(_ name: String, with bytes: Data, asResponse response: String) throws
     /// Removes an entry or a response. It is not an error if it is missing.
     func remove(_ name: String) throws
+    /// Flushes the entries to the disk. Before that, an entry that another process has removed may
+    /// reappear after a power failure, because that process may have been killed before it flushed
+    /// the removal.
+    func flush() throws
     /// Returns the bytes of an entry or a response, `nil` if it does not exist, or empty data if it
     /// is damaged.
     ///
@@ -202,6 +206,13 @@ extension OutboxStore {
 
     func replace(_ name: String, with request: StoredRequest) throws {
         try replace(name, with: try request.encoded())
+    }
+
+    /// Removes the copies of an entry if another process has removed the entry.
+    func removeCopies(ifMissing name: String) throws {
+        guard try !contains(name) else { return }
+        try flush()  // otherwise, the entry could reappear without its copies
+        copies.remove(name)
     }
 
     /// Reads an entry.

@@ -445,6 +445,31 @@ struct OutboxCopyTests {
         await first.close()
     }
 
+    @Test("A copy without an entry is removed only if the folder could be flushed before")
+    func unflushed() async throws {
+        let files = try Files(.folder)
+        files.mock.on(.PUT, "/a", .status(503))
+        let first = try await files.fixture.open()
+        try await first.submit(files.put())
+        await first.close()
+        // Another process has removed the entry, and was killed before it flushed the folder.
+        let folder = files.fixture.folder
+        let name = try #require(try files.fixture.entryFiles().first)
+        try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
+        let counts = Collected<Int>()
+        for isBroken in [true, false] {
+            let store = try OutboxFolder(folder) { () throws(SystemFailure) in
+                counts.add((try? names(in: folder).count { $0.hasSuffix(".body") }) ?? -1)  // is not expected below
+                if isBroken { throw SystemFailure(call: "fsync", number: EIO) }
+            }
+            let outbox = try files.mock.service.outbox(Outbox.Options(), { _ in .keep }, in: { store })
+            await files.clock.advance(by: .zero)
+            await outbox.close()
+            #expect(try files.copies().count == (isBroken ? 1 : 0))
+        }
+        #expect(counts.values == [1, 1])
+    }
+
     @Test("A damaged entry retains its copy until its file is removed", arguments: OutboxPlace.allCases)
     func damagedEntry(_ place: OutboxPlace) async throws {
         let files = try Files(place)

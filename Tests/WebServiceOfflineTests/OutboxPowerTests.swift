@@ -37,17 +37,13 @@ struct OutboxPowerTests {
             if usesOther { try other.process.run() }
             async let others = usesOther ? other.lines { _ in false } : []
             if last == nil {
-                acknowledged += try await probe.kill(at: .random(using: &random), effects)
+                acknowledged += try await probe.kill(at: .random(using: &random), effects, by: disk.kill)
             } else {
                 try probe.process.run()
                 acknowledged += try await probe.lines { $0 == "done" }
-                probe.process.send(SIGKILL)
-                probe.process.waitUntilExit()
+                disk.kill(probe.process)
             }
-            if usesOther {
-                other.process.send(SIGKILL)
-                other.process.waitUntilExit()
-            }
+            if usesOther { disk.kill(other.process) }
             acknowledged += try await others
             // Otherwise, the next process finds the changes that were not synchronized.
             if Int.random(in: 0..<4, using: &random) > 0 {
@@ -79,6 +75,53 @@ struct OutboxPowerTests {
         let all = try MockServer.forTest { try effects.respond(to: $0) }
         try await effects.drain(place, outbox, all)
         #expect(effects.missing(acknowledged).count > 0)
+    }
+
+    @Test(
+        "A copied body remains until the removal of its entry by a killed process is on the disk",
+        arguments: OutboxPlace.allCases)
+    func orphans(_ place: OutboxPlace) async throws {
+        let disk = try VolatileDisk()
+        let outbox = place.url(in: disk.folder)
+        let folder = place == .folder ? outbox : outbox.deletingLastPathComponent()
+        func probe(_ round: Int, _ server: MockServer, count: Int, _ environment: [String: String]) -> OutboxProbe {
+            OutboxProbe(outbox, server, "a", round, count: count, hasFiles: true, environment: environment)
+        }
+        let unavailable = try MockServer.forTest { _ in .status(503) }
+        let first = probe(0, unavailable, count: 1, disk.environment())
+        #expect(try await first.finish().status == 0)
+        let copy = try #require(try names(in: folder).first { $0.hasSuffix(".body") })
+
+        // The second process sends the entry and removes it, but not its copy, which is locked.
+        let effects = Effects(checksBodies: true)
+        let server = try MockServer.forTest { try effects.respond(to: $0) }
+        let lock = open(folder.appendingPathComponent(copy).path, O_RDONLY | O_CLOEXEC)
+        try #require(flock(lock, LOCK_SH) == 0)
+        let second = probe(1, server, count: 0, disk.environment(ignoring: .all))
+        let file = folder.appendingPathComponent(place == .folder ? "outbox.lock" : "outbox.sqlite.sending")
+        let date = { try FileManager.default.attributesOfItem(atPath: file.path)[.modificationDate] as? Date }
+        let before = try date()
+        try second.process.run()
+        try await eventually("the process announces the removal") { try date() != before }
+        disk.kill(second.process)
+        close(lock)
+
+        let third = probe(2, server, count: 0, disk.environment())
+        try third.process.run()
+        try await eventually("the copy is removed") { try !names(in: folder).contains(copy) }
+        disk.kill(third.process)
+        try disk.failExceptLastChanges()
+
+        let failures = Collected<Outbox.Failure.Kind>()
+        let last = try place.outbox(of: WebService(baseURLString: server.baseURLString), at: outbox) { failure in
+            failures.add(failure.kind)
+            return .drop
+        }
+        await eventually { await last.entries.isEmpty }
+        await last.close()
+        #expect(failures.values == [])
+        #expect(effects.paths == ["/effects/a/0/0"])
+        #expect(effects.changed == [])
     }
 
     @Test("The changes of a process are recorded completely", arguments: OutboxPlace.allCases)

@@ -49,6 +49,7 @@ struct OutboxUnreadableTests {
             try store.replace(name, with: bytes, asResponse: response)
         }
         func remove(_ name: String) throws { try store.remove(name) }
+        func flush() throws { try store.flush() }
         func bytes(of name: String) throws -> Data? {
             if unreadable.withLock({ $0.contains(name) }) { throw SystemFailure(call: "openat", number: EACCES) }
             return try store.bytes(of: name)

@@ -1,7 +1,7 @@
 package import Foundation
 import WebServiceCore
 import WebServiceMocking
-import WebServiceServer
+package import WebServiceServer
 
 /// A folder that loses what was not synchronized, as a disk does when the power fails.
 ///
@@ -10,6 +10,10 @@ import WebServiceServer
 /// power failure: a file has the content of its last `fsync`, with any of the later writes, the
 /// last of which may be incomplete. A folder has the names of its last `fsync`, with any of the
 /// later changes. No process may use the folder at that time.
+///
+/// A process that is not killed with ``kill`` may have made its last change without a record. If
+/// another process then continues from this change, ``fail(using:)`` may create a state that no disk
+/// can have.
 package final class VolatileDisk {
     /// Whose `fsync` has no effect.
     package enum Ignored: String, CaseIterable, Sendable {
@@ -125,6 +129,19 @@ package final class VolatileDisk {
         return variables
     }
 
+    /// Kills a process between two of its changes, and waits for its end.
+    package var kill: @Sendable (_ process: ChildProcess) -> Void {
+        let lock = logs.appendingPathComponent("lock").path
+        return { process in
+            // The processes hold this lock from each change to its record.
+            let descriptor = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+            while flock(descriptor, LOCK_EX) == -1, errno == EINTR {}
+            process.send(SIGKILL)
+            process.waitUntilExit()
+            close(descriptor)
+        }
+    }
+
     /// Returns the names of the files whose content is not that of the recorded changes.
     package func unrecordedFiles() throws -> [String] {
         try readLogs()
@@ -167,6 +184,13 @@ package final class VolatileDisk {
     package func fail() throws {
         try readLogs()
         try rewrite { _ in [] }
+    }
+
+    /// Replaces the folder by the state that contains what was synchronized and, of the later changes
+    /// of each file or folder, only the last one.
+    package func failExceptLastChanges() throws {
+        try readLogs()
+        try rewrite { Array($0.suffix(1)) }
     }
 
     private func rewrite(_ survivors: ([Change]) -> [Change]) throws {

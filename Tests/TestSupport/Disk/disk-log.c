@@ -9,8 +9,8 @@
 // A record is a line `INSTANT OPERATION INODE OFFSET COUNT PATH` and COUNT bytes: those of a write,
 // or the second path of a rename or link. Paths are relative to the folder. An operation and its
 // record are one step for all processes with the same folder of logs. The instant orders the
-// records of several processes. A record follows its operation, so a killed process may have
-// executed one operation without a record.
+// records of several processes. A record follows its operation, so a process that is killed during
+// this step may have executed one operation without a record.
 //
 // Files that are changed with functions that are not replaced here are recorded incompletely, which
 // a test detects. The index of the log of SQLite is mapped, but does not matter after a crash.
