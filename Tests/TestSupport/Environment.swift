@@ -19,8 +19,9 @@ package let isThorough = isSoak || ProcessInfo.processInfo.environment["WEBSERVI
 /// - Parameter promise: The promised bound.
 package func realTimeLimit(_ promise: Duration) -> Duration { isThorough ? promise : max(promise, .seconds(30)) }
 
-/// The limit of a scenario for sessions (`SessionScenario.run`), by default 10 seconds.
-package let scenarioLimit: Duration = isThorough ? .seconds(10) : .seconds(100)
+/// The limit of each wait in a scenario for sessions (`SessionScenario.run`), by default 10 seconds.
+/// At full length, it is half of the default timeout of a request.
+package let scenarioLimit: Duration = isThorough && !isSanitized ? .seconds(30) : .seconds(100)
 
 /// Returns how many rounds, seeds, requests or bytes a test uses.
 ///

@@ -54,7 +54,8 @@ package struct Permit: SuiteTrait, TestTrait, TestScoping {
         try? times?.write(contentsOf: Data(line.utf8))
     }
 
-    private var limit: Duration { .seconds(60 * minutes * (isSanitized ? 5 : 1)) }
+    /// The time limit, which is longer at full length and under a sanitizer.
+    private var limit: Duration { .seconds(60 * minutes * (isSanitized ? 5 : isThorough ? 3 : 1)) }
 
     /// Runs a test. After the time limit, its task is cancelled. A test that does not end then ends
     /// the process, so that a run always ends.

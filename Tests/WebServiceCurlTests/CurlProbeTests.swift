@@ -13,13 +13,18 @@ struct CurlProbeTests {
     )
     func lookup() async throws {
         let server = try MockServer.forTest { _ in MockResponse("ale") }
-        let measured = try await probe("lookup", server)
+        // The lookup takes a minute. The margin is for the processes that run at the same time.
+        let limit = Int(realTimeLimit(.seconds(1)) / .milliseconds(1))
+        var measured: [String: Int] = [:]
+        // Such a process may delay a request, so the shortest of up to three durations counts.
+        for _ in 0..<3 where measured.isEmpty || measured.values.contains(where: { $0 >= limit }) {
+            let durations = try await probe("lookup", server)
+            measured.merge(durations) { min($0, $1) }
+        }
         #expect(
             measured.keys.sorted() == [
                 "cancel", "close", "deadline", "other-cancel", "other-deadline", "other-timeout", "timeout",
             ])
-        // The lookup takes a minute. The margin is for the processes that run at the same time.
-        let limit = Int(realTimeLimit(.seconds(1)) / .milliseconds(1))
         for (what, milliseconds) in measured { #expect(milliseconds < limit, "\(what)") }
     }
 

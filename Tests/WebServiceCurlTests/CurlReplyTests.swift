@@ -32,7 +32,7 @@ struct CurlReplyTests {
         for (number, reply) in CurlReplies.all.enumerated() {
             var request = service.request(.GET, path: "/\(number)")
             request.options.redirectPolicy = .manual
-            request.options.deadline = .seconds(5)
+            request.options.deadline = .seconds(30)
             let task = service.sessionTask(request: request).data().validateNothing()
             let result = await task.result
             #expect(result.code != .deadline, "\(reply.name)")
@@ -67,7 +67,7 @@ struct CurlReplyTests {
                         let output = Pipe()
                         let process = ChildProcess(
                             tool,
-                            ["-q", "-s", "--noproxy", "*", "--max-time", "5", "-w", "\n%{http_code}", url] + options,
+                            ["-q", "-s", "--noproxy", "*", "--max-time", "30", "-w", "\n%{http_code}", url] + options,
                             environment: [:], input: .null, output: .pipe(output), errors: .null)
                         try process.run()
                         let bytes = output.fileHandleForReading.readDataToEndOfFile()

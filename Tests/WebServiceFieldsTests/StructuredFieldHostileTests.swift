@@ -22,9 +22,10 @@ struct StructuredFieldHostileTests {
             let field = start + String(repeating: piece, count: size / piece.utf8.count)
             return processorTime { parse(field) }
         }
-        // Quadratic time is 100 times as long. The sum covers other work of the machine.
+        // Linear time is 10 times as long, and quadratic time 100 times. The factor and the sum cover
+        // other work of the machine, which may make a processor half as fast at any time.
         let size = amount(1 << 18, thorough: 1 << 20)
-        #expect(time(size) < 15 * time(size / 10) + 0.2)
+        #expect(time(size) < 40 * time(size / 10) + 0.2)
     }
 
     @Test("A field with 100,000 different keys is parsed and serialized in linear time")
@@ -37,7 +38,7 @@ struct StructuredFieldHostileTests {
                 #expect(try StructuredField.serialized(dictionary) == field)
             }
         }
-        let bound = 15 * (try time(10_000)) + 0.2
+        let bound = 40 * (try time(10_000)) + 0.2
         #expect(try time(100_000) < bound)
     }
 

@@ -49,7 +49,9 @@ struct ChildProcessTests {
         #expect(lines == "x\na b =ü\n0\n1\n2\n3\n")  // 3 is the folder that ls reads
     }
 
-    @Test("With 1,500 open descriptors, processes start, and their end is noticed while others are running")
+    // Exclusive, because few descriptors may remain for other tests.
+    @Test(
+        "With 1,500 open descriptors, processes start, and their end is noticed while others are running", .exclusive)
     func manyDescriptors() async throws {
         let descriptors = (0..<1_500).map { _ in open("/dev/null", O_RDONLY | O_CLOEXEC) }
         defer { for descriptor in descriptors where descriptor >= 0 { close(descriptor) } }

@@ -5,7 +5,7 @@ import WebServiceCore
 @testable import WebServiceMocking
 @testable import WebServiceServer
 
-/// A client that sends exactly the bytes it is given. Reading stops after 20 seconds, so that a
+/// A client that sends exactly the bytes it is given. Reading stops after 90 seconds, so that a
 /// test fails instead of hanging.
 final class RawClient {
     private let socket: Socket
@@ -17,7 +17,7 @@ final class RawClient {
         let plain = LoopbackSocket(descriptor: try system("socket", orThrow: .mockServer, newSocket))
         plain.configure()
         socket = Socket(plain)
-        socket.limitReceiving(seconds: 20)
+        socket.limitReceiving(seconds: 90)
         try LoopbackSocket.withAddress(port: UInt16(server.port)) { address, size in
             _ = try system("connect", orThrow: .mockServer) { connect(socket.descriptor, address, size) }
         }

@@ -111,11 +111,11 @@ struct FileStorageFolderTests {
             let isDone = Mutex(false)
             async let removals: Int = {
                 var count = 0
-                while !isDone.withLock({ $0 }) {
+                repeat {
                     // It fails if the storage writes into the folder at the same time.
                     if (try? FileManager.default.removeItem(at: folder)) != nil { count += 1 }
                     await Task.yield()
-                }
+                } while !isDone.withLock({ $0 })
                 return count
             }()
             for _ in 0..<amount(50, thorough: 300) {

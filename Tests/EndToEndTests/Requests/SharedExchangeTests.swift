@@ -67,6 +67,8 @@ struct SharedExchangeTests {
         service.interceptors = [.coalescing { $0.url?.path }]
         let tasks = (0..<2).map { _ in service.GET("/x").string().resume() }
         await eventually { server.receivedRequests.count == 1 }
+        // Otherwise, one of them could begin after the other one was cancelled, and send its request.
+        await eventually { tasks.contains { $0.timeline.events.contains { $0.kind == .coalescing } } }
         for task in tasks { task.cancel() }
         for task in tasks { _ = await task.result }
         let next = service.GET("/x").setHeaderValue("2", forName: "X-Number").string()

@@ -17,7 +17,10 @@ final class OpenSSLServer: Sendable {
 
     /// - Parameter folder: The folder with `server.pem` and `server.key`.
     init(_ folder: URL, _ options: [String]) throws {
-        port = try LoopbackListener(port: .random(in: 12_000..<32_000)).port
+        // Below the ports that the system assigns automatically.
+        let ports = (0..<100).lazy.compactMap { _ in try? LoopbackListener(port: .random(in: 12_000..<32_000)).port }
+        guard let port = ports.first else { throw SecureServer.Failure(description: "no port is available") }
+        self.port = port
         process = ChildProcess(
             SecureServer.openssl ?? "",
             [

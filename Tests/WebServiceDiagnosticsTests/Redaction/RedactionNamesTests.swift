@@ -110,8 +110,8 @@ struct RedactionNamesTests {
                 sum + processorTime { _ = Redaction.standard.body(body, contentType: type) }
             }
         }
-        // Quadratic time takes minutes. A second covers other work of the machine.
-        #expect(time(piece) < 30 * time("a harmless text. ") + 1)
+        // Quadratic time takes minutes. Ten seconds cover a slow machine and its other work.
+        #expect(time(piece) < 30 * time("a harmless text. ") + 10)
     }
 
     @Test("A long header field value, URL and query are redacted in linear time")
@@ -119,7 +119,7 @@ struct RedactionNamesTests {
         let redaction = Redaction.standard
         let unit = amount(16 << 10, thorough: 64 << 10)
         let harmless = String(repeating: "ab", count: 4 * unit)
-        let bound = 60 * processorTime { _ = redaction.value(ofHeader: "X-Any", harmless) } + 2
+        let bound = 60 * processorTime { _ = redaction.value(ofHeader: "X-Any", harmless) } + 10
         for piece in ["a=", "%25", "%3D&", "%2525252525253D", "\\\\/", "bearer, "] {
             // Quadratic time takes minutes for an eighth of the size as well.
             let size = piece == "a=" ? 8 * unit : unit

@@ -161,7 +161,13 @@ import WebServiceMocking
             return elapsed
         }
         _ = try await searchTime(stubs: 100)
-        // A linear search takes 8 times as long, a quadratic one 64 times.
-        #expect(try await searchTime(stubs: 16_000) < 24 * searchTime(stubs: 2_000))
+        // A linear search takes 8 times as long, a quadratic one 64 times. Other work of the process
+        // counts, so the best of up to three ratios does.
+        var ratio = Double.infinity
+        for _ in 0..<3 where ratio >= 24 {
+            let few = try await searchTime(stubs: 2_000)
+            ratio = try await searchTime(stubs: 16_000) / few
+        }
+        #expect(ratio < 24)
     }
 }
