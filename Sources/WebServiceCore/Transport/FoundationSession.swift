@@ -81,9 +81,8 @@ public final class FoundationSession: StreamingSession {
                 delivery.abort(error ?? URLError(.cancelled))
             } start: { [self] request, handle in
                 var net = request
-                // Foundation on Linux counts whole seconds and treats a timeout of less than one
-                // second as none. The timeout of ``TaskTable`` is exact; this one is only a
-                // fallback.
+                // Foundation on Linux truncates a timeout to whole seconds. The timeout of
+                // ``TaskTable`` is exact; this one is only a fallback.
                 net.timeoutInterval = request.timeoutInterval.clampedTimeout.rounded(.up) + 1
                 tasks.start(net, of: self, timeout: request.timeoutInterval, handle: handle, delivery: delivery)
             }

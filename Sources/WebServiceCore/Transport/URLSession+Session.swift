@@ -35,7 +35,13 @@ extension URLSession: Session {
     ) -> any DataTask {
         ResumableDataTask(request: request, completion: completion) { [self] request, handle in
             var request = request
+            #if canImport(FoundationNetworking)
+            // Foundation on Linux truncates a timeout to whole seconds. With less than one second, a
+            // request would fail at once.
+            let timeout = request.timeoutInterval.clampedTimeout.rounded(.up)
+            #else
             let timeout = request.timeoutInterval.clampedTimeout
+            #endif
             if request.timeoutInterval != timeout { request.timeoutInterval = timeout }
             let passive = PassiveTaskDelegate()
             let task = dataTask(with: request) { data, response, error in
