@@ -311,6 +311,7 @@ extension WebServiceError.Code {
     /// with it.
     public static let authenticationFailed = WebServiceError.Code("authenticationFailed")
     /// A request that needs a refresh after ``Authentication/maximumRefreshes`` refreshes have
-    /// started within ``Authentication/refreshWindow``.
+    /// started within ``Authentication/refreshWindow``. If the last refresh failed, its error is the
+    /// underlying error.
     public static let excessiveRefresh = WebServiceError.Code("excessiveRefresh")
 }

@@ -213,7 +213,8 @@ extension RefreshFlight.State {
             let message =
                 "the maximum of \(limits.count) refreshes in \(limits.window) is reached; "
                 + "check why they fail or why the server rejects each new credential"
-            return .over(.failure(WebServiceError(.excessiveRefresh, message)))
+            let cause = failuresInSuccession > 0 ? lastFailure : nil
+            return .over(.failure(WebServiceError(.excessiveRefresh, message, underlying: cause)))
         }
         begun.append(now)
         nextFlight += 1

@@ -292,6 +292,23 @@ struct AuthenticationRefreshTests {
         #expect(await statuses.wait() == [200])
     }
 
+    @Test("After too many refreshes, the error contains that of the last one if it failed", arguments: [true, false])
+    func excessiveRefreshCause(lastFails: Bool) async {
+        let refreshes = Collected<Int>()
+        let authentication = Authentication(
+            TokenSource({ .bearer("t0") }) { _ in
+                refreshes.add(1)
+                guard refreshes.values.count == 2, lastFails else { return .bearer("t\(refreshes.values.count)") }
+                throw URLError(.timedOut)
+            }, maximumRefreshes: 2)
+        let service = service(server(accepting: "none"), authentication, ManualTimekeeper())
+        for _ in 0..<2 { _ = await service.GET("/x").data().result }
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/x").data().value }
+        #expect(error?.code == .excessiveRefresh)
+        let cause = error?.underlying as? WebServiceError
+        #expect(cause?.code == (lastFails ? .authenticationFailed : nil))
+    }
+
     @Test(
         "A refresh can start as soon as the window since the first one has passed, to the nanosecond",
         arguments: [-1, 0, 1])
