@@ -121,8 +121,8 @@ final class CassettePlayer: Sendable {
         guard let difference else { return nil }
         let error = WebServiceError(
             .cassetteMismatch,
-            "message \(number) of \(compare(exchange.request).summary) differs from the one in \(name); correct the "
-                + "program or record the cassette again: \(difference)")
+            "message \(number) of \(compare(exchange.request).summary) differs from the recorded one in \(name): "
+                + "\(difference); correct the program or record the cassette again")
         failures.withLock { $0.append(error) }
         return error
     }

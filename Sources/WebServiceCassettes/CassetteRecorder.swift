@@ -101,7 +101,7 @@ final class CassetteRecorder: Sendable {
                 throw WebServiceError(
                     .cassette,
                     "the cassette was not written: willRecord returned \(place) with an invalid method, URL, status, "
-                        + "header field or message")
+                        + "header field or message; correct the closure")
             }
             exchanges.append(changed)
         }

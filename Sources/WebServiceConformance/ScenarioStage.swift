@@ -111,7 +111,7 @@ final class ScenarioStage: Sendable {
         let end = ContinuousClock.now + limit
         while !isSo() {
             guard ContinuousClock.now < end else {
-                throw failure(expected, "the condition did not hold within \(limit)")
+                throw failure(expected, "a condition that did not hold within \(limit)")
             }
             try await TaskClock.system.sleep(for: .milliseconds(2))
         }

@@ -47,7 +47,7 @@ extension CurlSession {
 extension CurlSession.Proxy {
     private static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
-    /// The URL of the proxy; `nil` if there is none.
+    /// The proxy URL that the case contains; `nil` for the other cases.
     var address: String? {
         switch self {
         case .url(let url), .authenticated(let url, _, _, _): url
@@ -85,14 +85,17 @@ extension CurlSession.Proxy {
         let host = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[authority.index(after: $0)...] }
         guard ["", "/"].contains(String(Substring(rest[authority.endIndex...]))),
             Origin("http://" + String(Substring(host ?? authority))) != nil
-        else { throw fail("the proxy URL has a path, or no valid host and port; use 'http://host:port'") }
+        else {
+            throw fail(
+                "the proxy URL has a path, query or fragment, or no valid host and port; use '\(scheme)://host:port'")
+        }
         guard case .authenticated(_, let user, let password, let usesDigest) = self else { return }
         guard host == nil else { throw fail("the proxy URL contains a user name; remove it and pass it as 'user'") }
         guard (user + password).utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw fail("the user name or the password of the proxy contains a control character; remove it")
+            throw fail("the proxy user name or the proxy password contains a control character; remove it")
         }
         guard !user.isEmpty, !user.utf8.contains(UInt8(ascii: ":")) else {
-            throw fail("the user name of the proxy must not be empty or contain a colon")
+            throw fail("the proxy user name must not be empty or contain a colon")
         }
         guard !usesDigest || scheme.hasPrefix("http") else {
             throw fail("a SOCKS proxy does not support Digest authentication; set usesDigest to false")

@@ -14,7 +14,7 @@ public import WebServiceStorage
 /// - All URLs of the server must be https (apart from `allowsLoopbackHTTP`), and all endpoints must
 ///   have the issuer's `Origin` or one of `origins`. Redirects are not followed, and responses of
 ///   more than 256 KiB are refused.
-/// - Errors and the records of observers contain no code, verifier, secret or token.
+/// - Errors and the records of observers contain no authorization code, verifier, secret or token.
 ///
 /// Requests are sent with a copy of `service` that is made when this object is created, without its
 /// `Authentication`. Interceptors that are installed later do not apply to these requests. All

@@ -62,7 +62,8 @@ extension OAuth.ServerMetadata {
         guard peer.url(issuer.absoluteString) != nil, !issuer.absoluteString.utf8.contains(UInt8(ascii: "?")) else {
             throw WebServiceError(
                 .invalidServerMetadata,
-                "the issuer must be an https URL without a query; allowsLoopbackHTTP permits http for loopback")
+                "the issuer must be an https URL without a query or fragment; "
+                    + "allowsLoopbackHTTP permits http for loopback")
         }
         var failure: (any Error)?
         for url in locations(of: issuer) {

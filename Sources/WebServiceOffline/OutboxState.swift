@@ -186,7 +186,7 @@ struct OutboxState {
     /// Records a failure to read the folder or the file of an entry.
     mutating func addUnreadable(_ file: URL) { record(.unreadable(file)) }
 
-    /// Ends the pause of an entry, or unblocks it.
+    /// Lets a pausing, blocked or held entry wait to be sent.
     mutating func resume(_ id: UUID) {
         switch items[id]?.entry.state {
         case .blocked, .held, .pausing:

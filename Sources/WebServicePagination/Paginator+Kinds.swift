@@ -23,7 +23,7 @@ extension Paginator where Position == Int {
     ///   - itemsPerPage: The number of items to request per page.
     ///   - end: The condition that ends the list. Defaults to ``Paginator/End/emptyPage``.
     ///   - items: Returns a task for the page. If it throws an error, ``moveNext()`` throws the
-    ///     same error.
+    ///     same error, or `URLError.cancelled` for a `CancellationError`.
     public static func offset(
         from first: Int = 0, itemsPerPage: Int, end: End = .emptyPage,
         items: @escaping @Sendable (_ offset: Int, _ limit: Int) async throws -> TypedTask<[Item]>
@@ -57,7 +57,7 @@ extension Paginator where Position == Int {
     ///   - itemsPerPage: The number of items to request per page.
     ///   - end: The condition that ends the list. Defaults to ``Paginator/End/emptyPage``.
     ///   - items: Returns a task for the page. If it throws an error, ``moveNext()`` throws the
-    ///     same error.
+    ///     same error, or `URLError.cancelled` for a `CancellationError`.
     public static func pageNumber(
         from first: Int = 1, itemsPerPage: Int, end: End = .emptyPage,
         items: @escaping @Sendable (_ number: Int, _ itemsPerPage: Int) async throws -> TypedTask<[Item]>
@@ -128,8 +128,9 @@ extension Paginator {
     ///   - maximumEmptyPages: The maximum number of consecutive empty pages, not counting the last
     ///     page. Defaults to 10.
     ///   - page: Returns a task for the page with a cursor, which is `nil` for the first page. If
-    ///     it throws an error, ``moveNext()`` throws the same error. A page is the last one if its
-    ///     next cursor is `nil` or an empty string.
+    ///     it throws an error, ``moveNext()`` throws the same error, or `URLError.cancelled` for a
+    ///     `CancellationError`. A page is the last one if its next cursor is `nil` or an empty
+    ///     string.
     public static func cursor(
         maximumEmptyPages: Int = 10,
         page: @escaping @Sendable (_ cursor: Position?) async throws -> TypedTask<Page<Item, Position>>

@@ -29,7 +29,7 @@ extension Paginator where Position == URL {
     ///   - maximumEmptyPages: The maximum number of consecutive empty pages, not counting the last
     ///     page. Defaults to 10.
     ///   - items: Returns a task for a request. If it throws an error, ``moveNext()`` throws the
-    ///     same error. A response that was read from a storage has no links and fails with
+    ///     same error, or `URLError.cancelled` for a `CancellationError`. A response that was read from a storage has no links and fails with
     ///     `WebServiceError.Code.linkRefused`.
     public static func links(
         from request: Request, relation: String = "next", origins: Set<Origin> = [], maximumEmptyPages: Int = 10,

@@ -66,7 +66,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     ///   - page: Returns the page at a position, which is `nil` for the first page. It is called in
     ///     a Swift task that is cancelled when the page is no longer needed. Apart from cancelled
     ///     calls, it is called for one page at a time. If it throws an error, ``moveNext()`` throws
-    ///     the same error.
+    ///     the same error, or `URLError.cancelled` for a `CancellationError`.
     public convenience init(
         maximumEmptyPages: Int = 10,
         page: @escaping @Sendable (_ position: Position?) async throws -> Page<Item, Position>

@@ -47,8 +47,8 @@ struct GradientLimit: LimitAlgorithm {
     /// The initial growth; `nil` after it has ended.
     private var probe: LimitProbe?
     private var recovery = OverloadRecovery()
-    /// The number of the window in its cycle. The first windows of the changes and of the
-    /// measurement are skipped, because the queue fills and empties.
+    /// The number of the window in its cycle. The first window of the changes and that of
+    /// the measurement are skipped, because the queue fills or empties.
     private var position = GradientLimit.changes
     private var samples = Samples()
     private var longTerm = 0.0

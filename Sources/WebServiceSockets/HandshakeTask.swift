@@ -146,7 +146,7 @@ final class HandshakeTask: StreamTask {
             case .interim(let head): try receiver.didReceive(interim: head)
             case .head(let head):
                 guard !(200..<300).contains(head.status) else {
-                    throw failure(request, head, "the status of the response is \(head.status) instead of 101")
+                    throw failure(request, head, "the response has status \(head.status) instead of 101; check the URL")
                 }
                 guard head.status == 101 else {
                     try receiver.didReceive(head, length: nil, decoder: nil)

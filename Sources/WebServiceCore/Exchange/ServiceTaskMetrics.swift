@@ -21,7 +21,7 @@ public struct ServiceTaskMetrics: Sendable {
     public var updateUIEnd: Date? { date(.updateUIEnd) }
 
     /// The metrics of the session for the last attempt; `nil` if there are none, as is the case for
-    /// Foundation's sessions.
+    /// HTTP requests over Foundation's sessions.
     public internal(set) var transport: TransportMetrics? {
         get { lastAttempt }
         set { lastAttempt = newValue }

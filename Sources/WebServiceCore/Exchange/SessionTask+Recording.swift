@@ -31,7 +31,7 @@ extension SessionTask {
     /// - Parameters:
     ///   - announcement: The object that notifies the delegate of the request.
     ///   - source: The source of the response.
-    /// - Returns: The receiver of the response, for whose reply the exchange waits.
+    /// - Returns: The receiver of the response. The exchange waits for the reply of the receiver.
     /// - Throws: `URLError.cancelled` if the exchange has ended;
     ///   ``WebServiceError/Code/tooManyAttempts`` if the maximum number of requests is exceeded.
     @discardableResult

@@ -43,14 +43,15 @@ public final class WebService: Sendable {
     /// not been replaced. The result is validated like any absolute URL.
     public typealias URLBuilder = @Sendable (_ baseURL: URL?, _ path: String) throws -> URL
 
-    /// Creates a service. If the URL cannot be used, the requests that the service creates fail.
+    /// Creates a service. If the URL cannot be used and there is no `urlBuilder`, the requests that
+    /// the service creates fail.
     ///
     /// - Parameters:
     ///   - baseURL: An absolute http or https URL without user information; `nil` if every path is
     ///     an absolute URL.
     ///   - passthroughDelegate: See ``passthroughDelegate``. Defaults to `nil`.
     ///   - urlBuilder: See ``urlBuilder``. Defaults to `nil`.
-    ///   - clock: See ``clock``. Defaults to `nil`, the clock of the system.
+    ///   - clock: See ``clock``. Defaults to `nil`, the system clock.
     public convenience init(
         baseURL: URL?, passthroughDelegate: (any ServicePassthroughDelegate)? = nil, urlBuilder: URLBuilder? = nil,
         clock: (any Clock<Duration>)? = nil
@@ -60,14 +61,15 @@ public final class WebService: Sendable {
             urlBuilder: urlBuilder, clock: clock)
     }
 
-    /// Creates a service. If the URL cannot be used, the requests that the service creates fail.
+    /// Creates a service. If the URL cannot be used and there is no `urlBuilder`, the requests that
+    /// the service creates fail.
     ///
     /// - Parameters:
     ///   - baseURLString: An absolute http or https URL without user information; empty if every
     ///     path is an absolute URL.
     ///   - passthroughDelegate: See ``passthroughDelegate``. Defaults to `nil`.
     ///   - urlBuilder: See ``urlBuilder``. Defaults to `nil`.
-    ///   - clock: See ``clock``. Defaults to `nil`, the clock of the system.
+    ///   - clock: See ``clock``. Defaults to `nil`, the system clock.
     public convenience init(
         baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)? = nil,
         urlBuilder: URLBuilder? = nil, clock: (any Clock<Duration>)? = nil

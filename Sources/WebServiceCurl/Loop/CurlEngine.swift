@@ -123,7 +123,7 @@ final class CurlEngine {
         destinations = try DestinationRules(configuration)
         try CurlSession.Library.check(version: curl_version_info(CURLVERSION_FIRST).pointee.version_num)
         guard Self.isLibraryReady else {
-            throw WebServiceError(.curl, "libcurl could not be initialized")
+            throw WebServiceError(.curl, "libcurl could not be initialized; check its installation")
         }
         poller = try Poller(wakeUp: wakeUp)
         guard let share = curl_share_init(), let multi = curl_multi_init() else {

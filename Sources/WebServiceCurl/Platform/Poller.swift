@@ -78,7 +78,7 @@ struct Poller: ~Copyable {
         let known = interest(socket)
         if !known.registered.isEmpty { deregister(socket) }
         action()
-        // The file may have been registered before it was replaced.
+        // The new file may still be registered, for example if it was replaced earlier and is restored.
         if !known.registered.isEmpty { deregister(socket) }
         if known.isWatched, !known.registered.isEmpty {
             register(socket, known.registered, isNew: true)

@@ -7,9 +7,9 @@ struct SentHead {
 
     private var bytes = Data()
 
-    /// Adds bytes. Bytes after a complete head belong to the next head, which is that of the
-    /// request itself after a request for a tunnel, or that of the same request on another
-    /// connection.
+    /// Adds bytes. Bytes after a complete head belong to the next head. After the head of a request
+    /// for a tunnel, this is the head of the request itself. Otherwise, it is the head of the same
+    /// request on another connection.
     mutating func add(_ part: UnsafeRawBufferPointer) {
         if bytes.suffix(Self.end.count) == Self.end { bytes.removeAll() }
         bytes.append(contentsOf: part)

@@ -78,7 +78,7 @@ struct ShownAttempt: Encodable {
     let received: Int64?
     let cancelled: Bool?
     let `protocol`: String?
-    /// The IP address of the server.
+    /// The IP address of the server, or of the proxy.
     let address: String?
     let isReused: Bool?
     let requestHeaders: [[String]]

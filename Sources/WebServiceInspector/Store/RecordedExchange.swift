@@ -25,7 +25,7 @@ struct RecordedExchange: Sendable {
     let service: String?
     /// The type of a typed request, or the method and the URL without its query.
     let name: String
-    /// Whether the exchange consists of other exchanges, such as a download.
+    /// Whether the exchange consists of other exchanges, as a download does.
     let isComposite: Bool
     let start: Date
     /// The method and the URL of the task's request, or of the first request that is sent for a

@@ -92,7 +92,7 @@ extension MockResponse {
     ///
     /// - Parameters:
     ///   - status: The status code, which is also a member of the body.
-    ///   - title: A summary of the type of the problem.
+    ///   - title: A summary of the problem's type.
     ///   - detail: An explanation of this occurrence. Defaults to `nil`.
     ///   - type: The URI of the type. Defaults to `nil`, which means `about:blank`.
     ///   - instance: The URI of this occurrence. Defaults to `nil`.

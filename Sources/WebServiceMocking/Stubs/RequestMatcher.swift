@@ -51,10 +51,10 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         mismatches(MatchInput(request))
     }
 
-    /// Matches every request.
+    /// A matcher for every request.
     public static let any = RequestMatcher("any request", holds: { _ in true }, explain: { _ in "" })
 
-    /// Matches requests with the given method.
+    /// Returns a matcher for requests with the given method.
     public static func method(_ method: Request.Method) -> RequestMatcher {
         RequestMatcher("\(method)") {
             $0.request.method == method
@@ -63,7 +63,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests whose path matches a pattern.
+    /// Returns a matcher for requests whose path matches a pattern.
     ///
     /// - Parameter pattern: The whole path, with a leading slash and without a query. `{name}`
     ///   matches one segment and adds its value to ``ReceivedRequest/pathParameters``, `*` matches
@@ -79,7 +79,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests whose query contains the given name and value.
+    /// Returns a matcher for requests whose query contains the given name and value.
     ///
     /// - Parameters:
     ///   - name: The decoded name.
@@ -88,7 +88,8 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         pair("query item", named: name, value: value) { $0.queryItems }
     }
 
-    /// Matches requests whose body is a form that contains all of these names with their values.
+    /// Returns a matcher for requests whose body is a form that contains all of these names with
+    /// their values.
     public static func form(_ pairs: [String: String]) -> RequestMatcher {
         all(
             pairs.sorted { $0.key < $1.key }.map { name, value in
@@ -110,7 +111,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests with the given header field.
+    /// Returns a matcher for requests with the given header field.
     ///
     /// - Parameters:
     ///   - name: The name.
@@ -127,7 +128,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests whose body is JSON that contains the given value.
+    /// Returns a matcher for requests whose body is JSON that contains the given value.
     ///
     /// ```swift
     /// .json(["name": "ale", "tags": ["dark", "strong"], "price": 3.5])
@@ -146,8 +147,8 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests whose body is a JSON object that contains the given members, whose values
-    /// may be variables.
+    /// Returns a matcher for requests whose body is a JSON object that contains the given members,
+    /// whose values may be variables.
     ///
     /// A value that is not `Encodable` matches no request.
     @_disfavoredOverload
@@ -158,7 +159,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests with a body of exactly these bytes.
+    /// Returns a matcher for requests whose body consists of exactly these bytes.
     public static func body(_ data: Data) -> RequestMatcher {
         RequestMatcher("body of \(data.count) bytes") {
             $0.request.body == data
@@ -167,7 +168,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests for which a closure returns `true`.
+    /// Returns a matcher for requests for which a closure returns `true`.
     ///
     /// - Parameters:
     ///   - description: The condition in words, for explanations.

@@ -85,7 +85,7 @@ struct TLSCertificates: Sendable {
     private func subject(of certificate: Object, _ library: TLSLibrary) -> String {
         guard let name = subjectName(certificate), let stream = library.makeStream(library.memory()) else { return "" }
         defer { _ = releaseStream(stream) }
-        // XN_FLAG_RFC2253 without ASN1_STRFLGS_ESC_MSB, so that letters are UTF-8.
+        // XN_FLAG_RFC2253 without ASN1_STRFLGS_ESC_MSB, so that only ASCII is escaped.
         guard printName(stream, name, 0, 0x111_0313) >= 0 else { return "" }
         var text: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 1 << 10)

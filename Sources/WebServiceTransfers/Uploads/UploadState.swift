@@ -53,8 +53,8 @@ struct UploadState: Sendable, Equatable, TransferState {
         return other
     }
 
-    /// Returns whether both states belong to the same request, and to files without a visible
-    /// difference.
+    /// Returns whether both states belong to the same request, and to files with the same size,
+    /// modification date and first bytes.
     func isSameUpload(as other: UploadState) -> Bool {
         request == other.request && size == other.size && modified == other.modified && prefix == other.prefix
     }

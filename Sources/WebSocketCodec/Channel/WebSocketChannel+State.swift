@@ -58,7 +58,7 @@ extension WebSocketChannel {
     struct Output {
         /// The bytes to send; `nil` for none.
         var bytes: Data?
-        /// The callers of ``send(_:)`` that continue.
+        /// The waiting callers of ``send(_:)`` to resume.
         var senders: [Waiter] = []
         /// The handlers of the messages that were written.
         var written: [WriteHandler] = []
@@ -208,7 +208,8 @@ extension WebSocketChannel.State {
 
     /// Sets the end of the messages, unless it is already set.
     ///
-    /// - Parameter lingers: Whether the byte connection is still open, for the Close frame.
+    /// - Parameter lingers: Whether the byte connection remains open for the Close frame, at most
+    ///   for `closeTimeout`.
     mutating func end(
         _ result: Result<WebSocketClosure?, any Error>, lingers: Bool = false
     ) -> WebSocketChannel.Ending? {

@@ -31,7 +31,7 @@ package enum WebSocketHandshakeError: Error, Sendable, Hashable {
 extension WebSocketHandshakeError: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .unexpectedStatus(let status): "the status of the response is \(status) instead of 101"
+        case .unexpectedStatus(let status): "the response has status \(status) instead of 101; check the URL"
         case .invalidAccept: "the field Sec-WebSocket-Accept does not correspond to the key of the request"
         case .unexpectedSubprotocol: "the response selects a subprotocol that was not offered"
         case .unexpectedExtension: "the response selects an extension that was not offered"

@@ -47,8 +47,8 @@ struct BreweryClient: Sendable {
 }
 
 extension SessionTask {
-    /// Adds the rules of the API to the request. The service may have other users, and is not
-    /// changed.
+    /// Adds the rules of the API to the request. The service is not changed, because other code may
+    /// use it.
     fileprivate func withBreweryRules() -> Self {
         configure { request in
             request.options.errorMapper = .decoding(BreweryProblem.self, statuses: 400...499)
