@@ -12,7 +12,7 @@ struct ServerTests {
     private func withServer(_ name: String, _ body: (Script, ServerLog) async throws -> Void) async throws {
         let log = ServerLog()
         defer { log.remove() }
-        let server = try Script(name, log: log.file)
+        let server = try await blocking { try Script(name, log: log.file) }
         defer { server.stop() }
         try await body(server, log)
     }

@@ -19,6 +19,13 @@ enum Servers {
         .appendingPathComponent("Servers")
 }
 
+/// Runs work that blocks its thread, so that the threads of Swift tasks remain free.
+func blocking<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Result { try work() }) }
+    }
+}
+
 /// Reads a line, and blocks until it is complete.
 func readLine(from file: FileHandle) -> String {
     var line = Data()
@@ -34,7 +41,7 @@ final class Script: Sendable {
     private let output: FileHandle
     private let lines = Mutex(Data())
 
-    /// Starts a script of the folder `Servers`.
+    /// Starts a script of the folder `Servers`, and blocks until it listens.
     init(_ name: String, log: URL, environment: [String: String] = [:]) throws {
         let pipe = Pipe()
         let process = Process()
@@ -154,10 +161,12 @@ struct ProgramRun: Sendable {
         }
         for await _ in ends {}
         // The output of each run fits into the buffer of a pipe.
-        return ProgramRun(
-            status: process.terminationStatus,
-            output: String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self),
-            errors: String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self))
+        return try await blocking {
+            ProgramRun(
+                status: process.terminationStatus,
+                output: String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self),
+                errors: String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self))
+        }
     }
 
     /// The folder of the built products.
