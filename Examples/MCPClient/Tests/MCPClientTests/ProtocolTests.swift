@@ -298,7 +298,7 @@ struct ProtocolTests {
             return response
         }
         defer { scripted.server.stop() }
-        let client = try await connectedClient(to: scripted.url, timeout: .seconds(byTimeout ? 3 : 60))
+        let client = try await connectedClient(to: scripted.url, timeout: .seconds(byTimeout ? 10 : 60))
         let task = Task { try await client.call(try #require(tool), [:]) }
         while scripted.requests("tools/call").isEmpty { _ = try await scripted.server.nextRequest() }
         if byTimeout {
