@@ -109,7 +109,7 @@ struct ServerTests {
     @Test("A call that takes too long is cancelled at the server, with exit status 75")
     func timeout() async throws {
         try await withServer("stateful") { server, log in
-            let words = ["call", server.url, "slow", "id=1", "steps=3000", "--timeout", "2"]
+            let words = ["call", server.url, "slow", "id=1", "steps=3000", "--timeout", "10"]
             let call = try await ProgramRun.run(words)
             #expect(call.status == 75)
             try await log.wait(for: "cancel slow 1")
