@@ -62,10 +62,12 @@ extension InspectorProbe {
             let direct = WebService(baseURL: server.baseURL)
             direct.session = try CurlSession(configuration: configuration)
             direct.observers = [inspector.observer]
-            server.on(.GET, "/first", .json(["a": 1]).after(.milliseconds(200)))
+            server.on(.GET, "/first", .json(["a": 1]).after(.milliseconds(500)))
             server.on(.GET, "/second", .json(["b": 2]).after(.milliseconds(100)))
             async let first: Void = send(direct.GET("/first"))
-            try await Task.sleep(for: .milliseconds(50))
+            while !server.receivedRequests.contains(where: { $0.path == "/first" }) {
+                try await Task.sleep(for: .milliseconds(5))
+            }
             await send(direct.GET("/second"))
             await first
         } catch {
