@@ -40,8 +40,9 @@ package final class LoopbackPageServer: Sendable {
     /// Starts to respond to requests. A second call has no effect.
     ///
     /// - Parameter accept: Receives the URL of each GET request with the path of the callback.
-    ///   Returns whether it is the expected URL.
-    package func start(accept: @escaping @Sendable (_ url: String) -> Bool) {
+    ///   Returns what follows when the page has been sent; `nil` if the URL is not the expected one.
+    ///   The process may end after that.
+    package func start(accept: @escaping @Sendable (_ url: String) -> (@Sendable () -> Void)?) {
         guard let listener = state.withLock({ $0.listener.take() }) else { return }
         do throws(SystemFailure) {
             try JoinableThread { [self] in serve(listener, accept) }.detach()
@@ -62,7 +63,7 @@ package final class LoopbackPageServer: Sendable {
 
     private var isClosed: Bool { state.withLock(\.isClosed) }
 
-    private func serve(_ listener: LoopbackSocket, _ accept: (String) -> Bool) {
+    private func serve(_ listener: LoopbackSocket, _ accept: (String) -> (@Sendable () -> Void)?) {
         var connections: [(socket: LoopbackSocket, head: [UInt8])] = []
         defer { for socket in connections.map(\.socket) + [listener] { socket.release() } }
         var buffer = [UInt8](repeating: 0, count: 4_096)
@@ -76,8 +77,9 @@ package final class LoopbackPageServer: Sendable {
                 guard readable.contains(connection.socket.descriptor) else { return connection }
                 let count = connection.socket.receive(into: &buffer)
                 let head = connection.head + buffer[..<count]
-                if let page = page(forHead: head, accept) {
-                    _ = connection.socket.send(Data(page.utf8))
+                if let response = response(toHead: head, accept) {
+                    _ = connection.socket.send(Data(response.page.utf8))
+                    response.next?()
                 } else if count > 0, head.count <= Self.maximumHead {
                     return (connection.socket, head)
                 }
@@ -90,22 +92,26 @@ package final class LoopbackPageServer: Sendable {
         }
     }
 
-    /// Returns the response to a complete head, or `nil` if the head is incomplete.
-    private func page(forHead head: [UInt8], _ accept: (String) -> Bool) -> String? {
+    /// Returns the response to a complete head and what follows, or `nil` if the head is incomplete.
+    private func response(
+        toHead head: [UInt8], _ accept: (String) -> (@Sendable () -> Void)?
+    ) -> (page: String, next: (@Sendable () -> Void)?)? {
         guard head.holds("\r\n\r\n".utf8) else { return nil }
         let line = head.prefix { $0 != 0x0D }.split(separator: 0x20, omittingEmptySubsequences: false)
         guard line.count == 3, ASCII.isVisible(line[1]) else {
-            return page("400 Bad Request", "The request is invalid.")
+            return (page("400 Bad Request", "The request is invalid."), nil)
         }
         let target = String(decoding: line[1], as: UTF8.self)
         guard target.utf8.prefix(while: { !"?#".utf8.contains($0) }).elementsEqual(path.utf8) else {
-            return page("404 Not Found", "This page does not exist.")
+            return (page("404 Not Found", "This page does not exist."), nil)
         }
-        guard line[0].elementsEqual("GET".utf8) else { return page("405 Method Not Allowed", "Only GET is supported.") }
-        guard !isClosed, accept("http://127.0.0.1:\(port)\(target)") else {
-            return page("400 Bad Request", "This log-in is not expected. Start a new one in the program.")
+        guard line[0].elementsEqual("GET".utf8) else {
+            return (page("405 Method Not Allowed", "Only GET is supported."), nil)
         }
-        return page("200 OK", message)
+        guard !isClosed, let next = accept("http://127.0.0.1:\(port)\(target)") else {
+            return (page("400 Bad Request", "This log-in is not expected. Start a new one in the program."), nil)
+        }
+        return (page("200 OK", message), next)
     }
 
     private func page(_ status: String, _ message: String) -> String {

@@ -60,9 +60,8 @@ public final class LoopbackReceiver: Sendable {
     func listen(_ expects: @escaping @Sendable (URL) -> Bool) {
         let callback = callback
         server.start { target in
-            guard let url = URL(string: target), expects(url) else { return false }
-            callback.set(.success(url))
-            return true
+            guard let url = URL(string: target), expects(url) else { return nil }
+            return { callback.set(.success(url)) }
         }
     }
 

@@ -40,9 +40,7 @@ final class MockServiceCases: XCTestCase {
             ["WebServiceTestingTests.MockServiceCases"],
             environment: ProcessInfo.processInfo.environment.merging(["WEBSERVICE_XCTEST_CHILD": "1"]) { $1 },
             output: .pipe(output), errors: .pipe(output))
-        try process.run()
-        let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-        process.waitUntilExit()
+        let (_, text) = try await process.finish(reading: output)
         let line = MockServiceCases.failingLine
         let failures = ["GET /unused was not used", "GET /once was used 1 of 2 times"]
         for (place, failure) in failures.enumerated() {

@@ -215,15 +215,14 @@ def test_messages(check, page, probe):
     page.wait("$('panel').innerText.includes('207 older messages were dropped')")
     check("the last 1,000 messages are shown", len(message_rows(page)) == 1000 and
           message_rows(page)[-1].endswith("text 11 B number 1199"), message_rows(page)[-1])
-    # Other processes can only add to the duration, so the shortest one counts.
-    times = page.run("""[1, 2, 3, 4, 5].map(() => {
+    duration = page.measure("""(() => {
         const start = performance.now();
         show();
         $('panel').getBoundingClientRect();
         return performance.now() - start;
-    })""")
-    print("1,000 messages: " + ", ".join(f"{ms:.1f} ms" for ms in times), flush=True)
-    check("1,000 messages are shown in less than 250 ms", min(times) < 250, times)
+    })()""", lambda duration: duration < 250)
+    print(f"1,000 messages: {duration:.1f} ms", flush=True)
+    check("1,000 messages are shown in less than 250 ms", duration < 250, duration)
     probe.run("message close")
     page.wait(f"{last('/v1/chat')}.state === 'ended'")
     page.wait("$('panel').innerText.includes('Closed with the code 1008: token=[redacted]')")
@@ -353,13 +352,13 @@ def test_ten_thousand(check, page):
                 duration: index % 100, spans: [["attempt", 0, index % 100]] });
         }
     })()""")
-    times = page.run("""(() => ["number", "size", "url", "time"].map(key => {
+    times = page.measure("""(() => ["number", "size", "url", "time"].map(key => {
         const start = performance.now();
         sorting = { key, isDescending: true };
         update();
         list.getBoundingClientRect();
         return performance.now() - start;
-    }))()""")
+    }))()""", lambda times: sorted(times)[2] < 200)
     print("sorting of 10,000 exchanges: " + ", ".join(f"{ms:.1f} ms" for ms in times), flush=True)
     check("10,000 exchanges sort in less than 200 ms", sorted(times)[2] < 200, times)
     check("10,000 exchanges have few elements", page.run("pool.length") < 100)

@@ -23,7 +23,8 @@ struct Client: Sendable {
     ///   - timeout: The timeout of each request.
     init(_ service: WebService, _ transport: Transport, timeout: Duration) {
         (self.service, self.transport, self.timeout) = (service, transport, timeout)
-        session = Authentication(transport, maximumRefreshes: 1_000)
+        // A new session may have to wait for a server that is being started again.
+        session = Authentication(transport, refreshLimit: max(timeout, .seconds(30)), maximumRefreshes: 1_000)
     }
 
     /// Begins the first session.

@@ -34,7 +34,7 @@ private final class Site: Sendable {
         state.withLock { $0.server = server }
         try proxy.send("target \(server.port)")
         server.process.terminationHandler = { _ in
-            DispatchQueue.global().async { self.restart() }
+            Thread.detachNewThread { self.restart() }
         }
     }
 
@@ -128,7 +128,7 @@ struct KillTests {
     func kills(name: String) async throws {
         let log = ServerLog()
         defer { log.remove() }
-        let site = try Site(name, log: log.file)
+        let site = try await blocking { try Site(name, log: log.file) }
         defer { site.stop() }
         let client = try await connectedClient(to: site.url)
         let tools = Dictionary(try await client.tools().map { ($0.name, $0) }) { $1 }
@@ -196,7 +196,7 @@ struct KillTests {
     func stored() async throws {
         let log = ServerLog()
         defer { log.remove() }
-        let site = try Site("stateful", log: log.file)
+        let site = try await blocking { try Site("stateful", log: log.file) }
         defer { site.stop() }
         let client = try await connectedClient(to: site.url)
         let tools = try await client.tools()
@@ -220,7 +220,7 @@ struct KillTests {
     func restart() async throws {
         let log = ServerLog()
         defer { log.remove() }
-        let site = try Site("stateful", log: log.file)
+        let site = try await blocking { try Site("stateful", log: log.file) }
         defer { site.stop() }
         try site.send("down")
         kill(site.process, SIGKILL)

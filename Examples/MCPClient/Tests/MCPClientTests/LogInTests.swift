@@ -20,8 +20,9 @@ struct LogInTests {
         func logIn(_ arguments: String...) async throws -> ProgramRun {
             let environment = ["MCP_CLIENT_FOLDER": folder.path]
             return try await ProgramRun.run(["login"] + arguments, environment: environment) { _, errors in
-                #expect(readLine(from: errors) == "Open this URL in a browser:")
-                let url = readLine(from: errors)
+                let prompt = try await blocking { readLine(from: errors) }
+                #expect(prompt == "Open this URL in a browser:")
+                let url = try await blocking { readLine(from: errors) }
                 _ = try await WebService(baseURL: nil).GET(url).string().value
             }
         }
@@ -39,7 +40,7 @@ struct LogInTests {
             log.remove()
             user.remove()
         }
-        let server = try Script("oauth", log: log.file)
+        let server = try await blocking { try Script("oauth", log: log.file) }
         defer { server.stop() }
         try await body(server, log, user)
     }

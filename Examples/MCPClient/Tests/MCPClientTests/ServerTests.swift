@@ -12,7 +12,7 @@ struct ServerTests {
     private func withServer(_ name: String, _ body: (Script, ServerLog) async throws -> Void) async throws {
         let log = ServerLog()
         defer { log.remove() }
-        let server = try Script(name, log: log.file)
+        let server = try await blocking { try Script(name, log: log.file) }
         defer { server.stop() }
         try await body(server, log)
     }
@@ -109,7 +109,7 @@ struct ServerTests {
     @Test("A call that takes too long is cancelled at the server, with exit status 75")
     func timeout() async throws {
         try await withServer("stateful") { server, log in
-            let words = ["call", server.url, "slow", "id=1", "steps=3000", "--timeout", "2"]
+            let words = ["call", server.url, "slow", "id=1", "steps=3000", "--timeout", "10"]
             let call = try await ProgramRun.run(words)
             #expect(call.status == 75)
             try await log.wait(for: "cancel slow 1")

@@ -19,6 +19,13 @@ enum Servers {
         .appendingPathComponent("Servers")
 }
 
+/// Runs work that blocks its thread, so that the threads of Swift tasks remain free.
+func blocking<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Result { try work() }) }
+    }
+}
+
 /// Reads a line, and blocks until it is complete.
 func readLine(from file: FileHandle) -> String {
     var line = Data()
@@ -26,28 +33,35 @@ func readLine(from file: FileHandle) -> String {
     return String(decoding: line, as: UTF8.self)
 }
 
+/// Held while the pipes of a process are created and it is started. Otherwise, a process that
+/// another thread starts at the same time could inherit them, and keep them open until it ends.
+private let start = Mutex(())
+
 /// A process that prints the port that it listens on, and ends with its standard input.
 final class Script: Sendable {
     let port: Int
     let process: Process
-    private let input = Pipe()
+    private let input: Pipe
     private let output: FileHandle
     private let lines = Mutex(Data())
 
-    /// Starts a script of the folder `Servers`.
+    /// Starts a script of the folder `Servers`, and blocks until it listens.
     init(_ name: String, log: URL, environment: [String: String] = [:]) throws {
-        let pipe = Pipe()
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = [Servers.python, Servers.folder.appendingPathComponent("\(name).py").path]
         process.environment = ProcessInfo.processInfo.environment.merging([
             "PYTHONPATH": Servers.packages ?? "", "PYTHONDONTWRITEBYTECODE": "1", "MCP_LOG": log.path,
         ]) { $1 }.merging(environment) { $1 }
-        process.standardInput = input
-        process.standardOutput = pipe
         process.standardError = FileHandle.nullDevice
-        try process.run()
-        self.process = process
+        let (input, pipe) = try start.withLock { _ in
+            let (input, pipe) = (Pipe(), Pipe())
+            process.standardInput = input
+            process.standardOutput = pipe
+            try process.run()
+            return (input, pipe)
+        }
+        (self.process, self.input) = (process, input)
         output = pipe.fileHandleForReading
         let line = readLine(from: output)
         port = try #require(Int(line.dropFirst("listening on ".count)), "\(name) does not start: '\(line)'")
@@ -139,13 +153,16 @@ struct ProgramRun: Sendable {
         process.environment = ProcessInfo.processInfo.environment.merging([
             "no_proxy": "127.0.0.1", "SWIFT_BACKTRACE": "enable=no",
         ]) { $1 }.merging(environment) { $1 }
-        let (output, errors) = (Pipe(), Pipe())
         process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = errors
         let (ends, continuation) = AsyncStream.makeStream(of: Void.self)
         process.terminationHandler = { _ in continuation.finish() }
-        try process.run()
+        let (output, errors) = try start.withLock { _ in
+            let (output, errors) = (Pipe(), Pipe())
+            process.standardOutput = output
+            process.standardError = errors
+            try process.run()
+            return (output, errors)
+        }
         do {
             try await started(process, errors.fileHandleForReading)
         } catch {
@@ -154,10 +171,12 @@ struct ProgramRun: Sendable {
         }
         for await _ in ends {}
         // The output of each run fits into the buffer of a pipe.
-        return ProgramRun(
-            status: process.terminationStatus,
-            output: String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self),
-            errors: String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self))
+        return try await blocking {
+            ProgramRun(
+                status: process.terminationStatus,
+                output: String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self),
+                errors: String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self))
+        }
     }
 
     /// The folder of the built products.

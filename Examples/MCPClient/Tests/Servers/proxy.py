@@ -20,7 +20,12 @@ import sys
 
 class Proxy:
     def __init__(self) -> None:
-        self.port, self.own_port = 0, 0
+        self.port = 0
+        # While connections are refused, this socket keeps the port from other processes.
+        self.place = socket.socket()
+        self.place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.place.bind(("127.0.0.1", 0))
+        self.own_port = self.place.getsockname()[1]
         self.listener = None
         self.where, self.count, self.process = "", 0, 0
         self.writers, self.tasks = set(), set()
@@ -79,7 +84,6 @@ class Proxy:
         if self.listener is None:
             self.listener = socket.create_server(("127.0.0.1", self.own_port))
             self.listener.setblocking(False)
-            self.own_port = self.listener.getsockname()[1]
             self.spawn(self.accept(self.listener))
 
     async def accept(self, listener) -> None:

@@ -64,8 +64,11 @@ struct LogOutTests {
         defer { todo.remove() }
         let process = Mutex<pid_t>(0)
         let server = try TodoServer(passwords: ["ann": "secret"]) { request, respond in
-            let id = process.withLock { $0 }
-            if request.path == "/revoke", id > 0 { kill(id, SIGKILL) }
+            if request.path == "/revoke" {
+                // The request may arrive before the test knows the process.
+                while process.withLock({ $0 }) == 0 { usleep(1_000) }
+                kill(process.withLock { $0 }, SIGKILL)
+            }
             return try respond()
         }
         defer { server.stop() }

@@ -36,7 +36,8 @@ struct TodoProcess {
     ) async throws -> Run {
         let folder = folder
         return try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
+            // The exploration beside these tests needs the threads of the queues.
+            Thread.detachNewThread {
                 continuation.resume(with: Result { try Self.run(arguments, folder, password, delay, started) })
             }
         }
