@@ -34,7 +34,7 @@ struct FoundationRealTimeTests {
 
     @Test("A timeout of less than a second does not end a request at once", arguments: FoundationBacked.allCases)
     func shortTimeout(kind: FoundationBacked) async throws {
-        let server = try MockServer.forTest { _ in MockResponse("ale").after(.milliseconds(50)) }
+        let server = try MockServer.forTest { _ in MockResponse.text("ale").after(.milliseconds(50)) }
         let service = WebService(server.baseURLString, session: kind.session)
         var text: String?
         // A busy machine may need longer than the timeout, so one of up to three requests counts.
