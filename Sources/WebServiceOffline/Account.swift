@@ -240,9 +240,10 @@ public final class Account: Sendable {
                 try ownFolder.beginLogOut()
             }
             async let members: Void = scope.end()
+            // If the process is killed, an account that lacks data must count as logged out.
+            _ = await marking
             let erasure = await Result.catching { try await eraseStorages(isRepeated: isRepeated) }
             await members
-            _ = await marking
             try erasure.get()
         }
         let hasEnded = Once<Result<Bool, any Error>>()

@@ -89,7 +89,12 @@ struct AccountFolder: Sendable {
         try Folder.create(url.path, synchronize: true)
         guard let folder = try Folder(url.path, followsLink: true) else { return nil }
         if let mark = try Mark(in: folder) {
-            guard mark.isLoggedOut else { return mark.generation }
+            guard mark.isLoggedOut else {
+                // A killed process may have created the file without flushing its name. Without the
+                // file, the folder would not be accepted after a power failure.
+                try folder.synchronize()
+                return mark.generation
+            }
             try AccountFolder(url, mark.generation).remove()
             return nil
         }
@@ -151,9 +156,8 @@ struct AccountFolder: Sendable {
     }
 
     private static func begin(_ folder: borrowing Folder, _ mark: Mark) throws(SystemFailure) {
-        guard !mark.isLoggedOut else { return }
-        try folder.move(Mark.active, to: Mark.loggedOut)
-        try folder.synchronize()
+        if !mark.isLoggedOut { try folder.move(Mark.active, to: Mark.loggedOut) }
+        try folder.synchronize()  // a killed process may have renamed the file without flushing its name
     }
 
     /// Executes work while no other log-out can change the folder. Does nothing if the folder does

@@ -110,12 +110,13 @@ extension Outbox {
     }
 
     /// Removes entries that were replaced by another entry. They remain if the process that
-    /// submitted the other entry was killed before it removed them.
+    /// submitted the other entry was killed before it removed them. That process may not have
+    /// flushed the other entry either, so it is flushed before they are removed.
     private func removeReplaced(_ names: OutboxNames) {
         for (name, last) in names.replaced where state.withLock({ $0.isKnown(last) }) {
             guard case .request(let request)? = try? folder.content(of: name),  // the next call tries again
                 case .request(let later)? = try? folder.content(of: last), request.isReplaced(by: later),
-                (try? folder.remove(name)) != nil
+                (try? folder.flush()) != nil, (try? folder.remove(name)) != nil  // see above
             else { continue }
             change { $0.replace(name) }
         }

@@ -143,6 +143,7 @@ extension Outbox {
             return try await onQueue("") { [self] in
                 let response = OutboxNames.response(to: item.name)
                 guard try folder.contains(response) else { return false }
+                try folder.flush()  // the killed process may not have flushed the response
                 try folder.remove(item.name)
                 change { state in
                     state.remove(item.entry.id, as: .sent)
@@ -293,6 +294,9 @@ extension Outbox {
         do {
             let slot = try await onQueue("the entry could not be read") { [self] in
                 guard case .request(let stored) = try folder.content(of: item.name) else { return nil as Int? }
+                // A killed process may have replaced the entry without flushing it. After a power
+                // failure, the entry would need the copy that is overwritten below.
+                try folder.flush()
                 return stored.head.file?.slot
             }
             let stored = try StoredRequest(request, of: item.entry, service, options, slot: slot == 0 ? 1 : 0)

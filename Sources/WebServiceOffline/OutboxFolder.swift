@@ -52,12 +52,14 @@ final class OutboxFolder: OutboxStore {
     /// could be removed first, and the entry would be sent again.
     private func removeSent(_ names: inout OutboxNames) {
         let entries = Set(names.entries)
-        var sent: Set<String> = []
+        let sent = Set(names.responses.map { OutboxNames.entry(of: $0) }.filter { entries.contains($0) })
+        guard !sent.isEmpty else { return }
+        // The killed process may not have flushed the response. If the entry were removed before
+        // that, neither of them might exist after a power failure.
+        let isFlushed = (try? flush()) != nil  // if this fails, the next call tries again
         names.responses.removeAll { response in
             let entry = OutboxNames.entry(of: response)
-            guard entries.contains(entry) else { return false }
-            sent.insert(entry)
-            return (try? remove(entry)) == nil  // if this fails, the next call tries again
+            return sent.contains(entry) && (!isFlushed || (try? remove(entry)) == nil)  // see above
         }
         names.entries.removeAll { sent.contains($0) }
     }

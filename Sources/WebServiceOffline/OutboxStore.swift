@@ -50,9 +50,9 @@ package protocol OutboxStore: Sendable {
     func replace(_ name: String, with bytes: Data, asResponse response: String) throws
     /// Removes an entry or a response. It is not an error if it is missing.
     func remove(_ name: String) throws
-    /// Flushes the entries to the disk. Before that, an entry that another process has removed may
-    /// reappear after a power failure, because that process may have been killed before it flushed
-    /// the removal.
+    /// Flushes the entries and the responses to the disk. Before that, a power failure may undo the
+    /// changes of another process, because that process may have been killed before it flushed
+    /// them. For example, an entry that it has removed may reappear.
     func flush() throws
     /// Returns the bytes of an entry or a response, `nil` if it does not exist, or empty data if it
     /// is damaged.

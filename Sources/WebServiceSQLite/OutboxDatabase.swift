@@ -172,12 +172,7 @@ final class OutboxDatabase: OutboxStore {
         files.announce()
     }
 
-    func flush() throws {
-        // A change of a killed process may be in the log without having been flushed. If there is no
-        // log, all changes are in the database and were flushed.
-        if let log = try files.folder.existingFile(name + "-wal") { try log.synchronize() }
-        try files.folder.synchronize()
-    }
+    func flush() throws { try DatabaseFiles(database: place.absoluteURL.path).flush() }
 
     private func erase(_ name: String) throws {
         try use("remove an entry") { try $0.remove(Array(name.utf8)) }

@@ -391,11 +391,12 @@ extension FileStorage {
     ///   error is a `POSIXError`.
     public func removeEntry(for key: StorageKey) async throws {
         try await perform("an entry could not be removed") {
-            guard let folder = try self.openFolder(), let status = try folder.status(of: self.names.entry(key)),
-                !status.isFolder
-            else { return }
-            try folder.remove(self.names.entry(key))
-            self.state.withLock { $0.inventory?.remove(status) }
+            guard let folder = try self.openFolder() else { return }
+            if let status = try folder.status(of: self.names.entry(key)), !status.isFolder {
+                try folder.remove(self.names.entry(key))
+                self.state.withLock { $0.inventory?.remove(status) }
+            }
+            // A killed process may have removed the entry without flushing the folder.
             if self.durability == .power { try folder.synchronize() }
         }
     }

@@ -51,6 +51,7 @@ func logOut(in folder: URL) async throws {
     let nested = account.file("a/b")
     try FileManager.default.createDirectory(at: nested, withIntermediateDirectories: true)
     try Data("secret".utf8).write(to: nested.appendingPathComponent("token"))
+    try account.writeCookies()  // flushes the names in the folder
     try await account.logOut()
 }
 

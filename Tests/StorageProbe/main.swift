@@ -11,15 +11,17 @@ import WebServiceSQLite
 //
 //     storage-probe sqlite|file PATH write COUNT SEED  writes entries; prints `ack N` per entry
 //     storage-probe sqlite|file PATH fill COUNT SEED   writes short entries; prints `done`
+//     storage-probe sqlite|file PATH remove COUNT 0    removes entries; prints `ack N` per entry
 //     storage-probe sqlite|file PATH step 0 0          reads, replaces and removes entries
 //     storage-probe sqlite|file PATH fork COUNT SEED   forks, writes and reads; prints `done`
 //     storage-probe tokens PATH store COUNT 0          stores tokens; prints `ack N` for each
 //     storage-probe tokens PATH send COUNT PORT        sends requests with tokens
 //
-// `ack N` is printed after entry N is stored, `done` at the end. `fill` uses a separate key for
-// each entry. `step` prints nothing and runs while system calls fail. `fork` writes and reads in
-// both processes. `sqlite-power` and `file-power` select the durability `power`. The exit status is
-// 0 for success, 1 for an error and 2 for wrong arguments; `steps(of:)` describes that of `step`.
+// `ack N` is printed after entry N is stored or removed, `done` at the end. `fill` uses a separate
+// key for each entry. `remove` does not close the storage. `step` prints nothing and runs while
+// system calls fail. `fork` writes and reads in both processes. `sqlite-power` and `file-power`
+// select the durability `power`. The exit status is 0 for success, 1 for an error and 2 for wrong
+// arguments; `steps(of:)` describes that of `step`.
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 
@@ -94,9 +96,9 @@ do {
     }
     guard arguments.count == 5, let storage = try makeStorage(arguments[0], arguments[1]),
         let count = Int(arguments[3]),
-        let seed = Int(arguments[4]), ["write", "fill", "step", "fork"].contains(arguments[2])
+        let seed = Int(arguments[4]), ["write", "fill", "remove", "step", "fork"].contains(arguments[2])
     else {
-        print("storage-probe sqlite|file[-power] PATH write|fill|step|fork COUNT SEED")
+        print("storage-probe sqlite|file[-power] PATH write|fill|remove|step|fork COUNT SEED")
         exit(2)
     }
     if arguments[2] == "step" { exit(await steps(of: storage)) }
@@ -107,6 +109,9 @@ do {
                 StorageEntry(.raw(payload(number, seed)), date: Date(timeIntervalSince1970: 0)),
                 for: StorageKey(identifier: "entry \(number % 16)"))
             tell("ack \(number)")
+        } else if arguments[2] == "remove" {
+            try await storage.removeEntry(for: StorageKey(identifier: "entry \(number % 16)"))
+            tell("ack \(number)")
         } else {
             try await storage.store(
                 StorageEntry(.raw(Data("\(seed) \(number)".utf8)), date: Date(timeIntervalSince1970: 0)),
@@ -114,6 +119,7 @@ do {
         }
     }
     if arguments[2] == "fill" { tell("done") }
+    if arguments[2] == "remove" { exit(0) }
 } catch {
     tell("failed: \(error)")
     exit(1)

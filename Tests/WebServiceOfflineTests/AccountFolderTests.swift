@@ -91,6 +91,24 @@ struct AccountFolderTests {
 
     // MARK: Removal
 
+    @Test("The storages are emptied only after the file of the account was renamed")
+    func order() async throws {
+        for _ in 0..<4 {
+            let account = try Account(in: folder)
+            let storage = HandStorage()
+            _ = account.storage(storage)
+            let lock = open(account.file(".account").path, O_RDONLY | O_CLOEXEC)
+            try #require(flock(lock, LOCK_EX) == 0)
+            let logOut = Task { try await account.logOut() }
+            await eventually { account.isLoggedOut }
+            try await Task.sleep(for: .milliseconds(50))  // otherwise, the storage would be emptied
+            #expect(storage.calls.values == [])
+            close(lock)
+            try await logOut.value
+            #expect(storage.calls.values == [.removeAll])
+        }
+    }
+
     @Test("Links, links to parents, hard links and FIFOs are removed, and not what they lead to")
     func links() async throws {
         let outside = try outside()

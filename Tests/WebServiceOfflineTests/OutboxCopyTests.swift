@@ -342,6 +342,35 @@ struct OutboxCopyTests {
         #expect(try files.copies() == [])
     }
 
+    @Test("A replacement overwrites an older copy only after the entry without it was flushed")
+    func unflushedReplacement() async throws {
+        let files = try Files(.folder)
+        files.mock.on(.PUT, "/a", [.status(409), .status(503), .status(409), .status(503)])
+        let first = try await files.fixture.open { .replace($0.request) }
+        let id = try await first.submit(files.put())
+        await files.clock.advance(by: .zero)
+        await first.close()
+        let copy = { (slot: Int) in
+            files.fixture.folder.appendingPathComponent("\(id.uuidString.lowercased())-\(slot).body")
+        }
+        #expect(try files.copies().map(\.lastPathComponent) == [copy(1).lastPathComponent])
+        // As if the process had been killed after it replaced the entry and before it flushed the
+        // folder.
+        let older = copy(0)
+        try Data("old".utf8).write(to: older)
+        // The size of the older copy at each flush.
+        let sizes = Collected<Int>()
+        let store = try OutboxFolder(files.fixture.folder) { () throws(SystemFailure) in
+            sizes.add((try? Data(contentsOf: older).count) ?? -1)  // is not expected below
+        }
+        let second = try files.mock.service.outbox(Outbox.Options(), { .replace($0.request) }, in: { store })
+        await files.clock.advance(by: .zero)
+        await second.close()
+        #expect(sizes.values == [3, files.bytes.count])
+        #expect(try files.copies().map(\.lastPathComponent) == [older.lastPathComponent])
+        #expect(files.bodies == Array(repeating: files.bytes, count: 4))
+    }
+
     @Test("An entry that is replaced while it is sent retains its copy until then", arguments: OutboxPlace.allCases)
     func replacedInFlight(_ place: OutboxPlace) async throws {
         let files = try Files(place)

@@ -7,6 +7,10 @@ import WebServiceServer
 
 @testable import WebServiceOffline
 
+#if WEBSERVICE_SQLITE
+@testable import WebServiceSQLite
+#endif
+
 @Suite(
     "The power fails while processes use an outbox",
     .enabled(if: VolatileDisk.works, "requires a C compiler, and no sanitizer"), .permit(minutes: isSoak ? 120 : 5))
@@ -123,6 +127,45 @@ struct OutboxPowerTests {
         #expect(effects.paths == ["/effects/a/0/0"])
         #expect(effects.changed == [])
     }
+
+    #if WEBSERVICE_SQLITE
+    @Test("The mark of a removed entry remains until the removal of its row by a killed process is on the disk")
+    func marks() async throws {
+        let disk = try VolatileDisk()
+        let outbox = OutboxPlace.database.url(in: disk.folder)
+        let folder = outbox.deletingLastPathComponent()
+        func probe(_ round: Int, _ server: MockServer, count: Int, _ environment: [String: String]) -> OutboxProbe {
+            OutboxProbe(outbox, server, "a", round, count: count, environment: environment)
+        }
+        let unavailable = try MockServer.forTest { _ in .status(503) }
+        #expect(try await probe(0, unavailable, count: 1, disk.environment()).finish().status == 0)
+        // The changes of this process are not recorded.
+        let copy = TemporaryFolder.forTest().url.appendingPathComponent("copy")
+        try FileManager.default.copyItem(at: folder, to: copy)
+        let database = try OutboxDatabase(copy.appendingPathComponent(outbox.lastPathComponent))
+        let name = try #require(try database.names().entries.first)
+
+        // The second process sends the entry and removes its row.
+        let server = try MockServer.forTest { _ in .status(200) }
+        let second = probe(1, server, count: 0, disk.environment(ignoring: .all))
+        let file = folder.appendingPathComponent("outbox.sqlite.sending")
+        let date = { try FileManager.default.attributesOfItem(atPath: file.path)[.modificationDate] as? Date }
+        let before = try date()
+        try second.process.run()
+        try await eventually("the process announces the removal") { try date() != before }
+        disk.kill(second.process)
+        // An earlier attempt to remove the row has failed.
+        let mark = "outbox.sqlite.\(name).removed"
+        try Data().write(to: folder.appendingPathComponent(mark))
+
+        let third = probe(2, server, count: 0, disk.environment())
+        try third.process.run()
+        try await eventually("the mark is removed") { try !names(in: folder).contains(mark) }
+        disk.kill(third.process)
+        try disk.fail()
+        #expect(try OutboxDatabase(outbox).names().entries == [])
+    }
+    #endif
 
     @Test("The changes of a process are recorded completely", arguments: OutboxPlace.allCases)
     func records(_ place: OutboxPlace) async throws {

@@ -168,6 +168,30 @@ struct OutboxReplacementTests {
         #expect(try fixture.entryFiles() == [])
     }
 
+    @Test("An entry that a killed process has replaced is removed only after its replacement was flushed")
+    func unflushed() async throws {
+        let fixture = OfflineFixture()
+        let folder = fixture.folder
+        fixture.mock.on(.path("/**"), .error(URLError(.notConnectedToInternet))).optional()
+        let first = try await fixture.open()
+        try await first.submit(post("/0", fixture), entity: "a", replacing: "k")
+        let file = folder.appendingPathComponent(try #require(try fixture.entryFiles().first))
+        let content = try Data(contentsOf: file)
+        try await first.submit(post("/1", fixture), entity: "a", replacing: "k")
+        await first.close()
+        try content.write(to: file)
+        // The number of entries at each flush.
+        let counts = Collected<Int>()
+        let store = try OutboxFolder(folder) { () throws(SystemFailure) in
+            counts.add((try? names(in: folder).count { $0.hasSuffix(".entry") }) ?? -1)  // is not expected below
+        }
+        let second = try fixture.service.outbox(Outbox.Options(), { _ in .keep }, in: { store })
+        await fixture.clock.advance(by: .zero)
+        #expect(counts.values == [2, 1])
+        #expect(await second.entries.count == 1)
+        await second.close()
+    }
+
     @Test("A full outbox accepts a replacement", arguments: OutboxPlace.allCases)
     func full(_ place: OutboxPlace) async throws {
         let fixture = OfflineFixture(place)

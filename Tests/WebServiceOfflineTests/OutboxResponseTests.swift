@@ -179,6 +179,36 @@ struct OutboxResponseTests {
         #expect(try await outbox.response(of: id)?.response.data == Data("a".utf8))
     }
 
+    @Test(
+        "An entry whose response a killed process has stored is removed only after the response was flushed",
+        arguments: [true, false])
+    func unflushed(_ isKnown: Bool) async throws {
+        let fixture = OfflineFixture()
+        let folder = fixture.folder
+        fixture.mock.on(.POST, "/a", .status(503))
+        // The number of entries at each flush.
+        let counts = Collected<Int>()
+        func open() throws -> Outbox {
+            let store = try OutboxFolder(folder) { () throws(SystemFailure) in
+                counts.add((try? names(in: folder).count { $0.hasSuffix(".entry") }) ?? -1)  // is not expected below
+            }
+            return try fixture.service.outbox(Outbox.Options(), { _ in .keep }, in: { store })
+        }
+        let first = try open()
+        try await first.submit(fixture.service.request(.POST, path: "/a"), storesResponse: true)
+        await fixture.clock.advance(by: .zero)
+        if !isKnown { await first.close() }
+        let name = try #require(try fixture.entryFiles().first)
+        try Data("a".utf8).write(to: folder.appendingPathComponent(OutboxNames.response(to: name)))
+        let outbox = isKnown ? first : try open()
+        outbox.retry()
+        await fixture.clock.advance(by: .zero)
+        #expect(fixture.paths == ["/a"])
+        #expect(try fixture.entryFiles() == [])
+        #expect(counts.values == [1, 1, 0])
+        await outbox.close()
+    }
+
     @Test("An entry whose response cannot be stored is not sent again until it can", arguments: [true, false])
     func notStored(_ isClosed: Bool) async throws {
         let fixture = OfflineFixture()

@@ -104,6 +104,28 @@ struct KillTests {
         #expect(try await Self.entries(of: storage).count == 3)
     }
 
+    @Test(
+        "With the durability power, a removed entry does not reappear, even if a killed process has removed it",
+        .enabled(if: VolatileDisk.works, "requires a C compiler, and no sanitizer"),
+        arguments: ["file-power", "sqlite-power"])
+    func removal(_ kind: String) async throws {
+        let disk = try VolatileDisk()
+        let folder = disk.folder.appendingPathComponent("storage")
+        let file = folder.appendingPathComponent("a.db")
+        // The second process ends before it flushes its removals.
+        let runs: [(String, VolatileDisk.Ignored?)] = [("write", nil), ("remove", .all), ("remove", nil)]
+        for (command, ignored) in runs {
+            let arguments = [kind, kind == "file-power" ? folder.path : file.path, command, "3", "1"]
+            let variables = disk.environment(ignoring: ignored)
+            let lines = try await blocking { try Probe(arguments, environment: variables).lines() }
+            #expect(lines.count == 3)
+        }
+        try disk.fail()
+        let storage: any ResponseStorage =
+            kind == "file-power" ? try FileStorage(folder: folder) : try SQLiteStorage(file: file)
+        #expect(try await Self.entries(of: storage).isEmpty)
+    }
+
     /// The identification that an entry contains.
     private struct Mark: Equatable {
         let number: Int

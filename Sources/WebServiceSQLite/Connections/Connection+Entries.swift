@@ -55,6 +55,7 @@ extension Connection {
             try delete.bind(key, at: 1)
             try delete.run()
         }
+        try flushIfUnchanged()
     }
 
     /// Removes a damaged row, unless another row has replaced it.
@@ -68,6 +69,7 @@ extension Connection {
 
     func removeAll() throws {
         try database.execute("DELETE FROM entries")
+        try flushIfUnchanged()
     }
 
     /// Removes the entries whose keys start with the given bytes.
@@ -78,6 +80,7 @@ extension Connection {
             delete.bind(Int64(prefix.count), at: 2)
             try delete.run()
         }
+        try flushIfUnchanged()
     }
 
     /// Returns the keys that follow a key, with the dates and sizes of their rows.

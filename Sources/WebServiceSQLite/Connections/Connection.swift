@@ -31,6 +31,7 @@ final class Connection: @unchecked Sendable {
     /// The files as they were at the last check.
     private(set) var snapshot: DatabaseFiles.Snapshot
     private let files: DatabaseFiles
+    private let durability: StorageEntry.Durability
     private var lastLook: UInt64
     /// The length of the log after the last write, in pages. It is 0 after a checkpoint was
     /// requested.
@@ -42,6 +43,7 @@ final class Connection: @unchecked Sendable {
     ///   of this library.
     init(_ files: DatabaseFiles, durability: StorageEntry.Durability, clock: TaskClock) throws {
         self.files = files
+        self.durability = durability
         lastLook = clock.now
         database = try Self.open(files, durability)
         find = try database.prepare("SELECT form, date, checksum, data FROM entries WHERE key = ?1")
@@ -100,6 +102,15 @@ final class Connection: @unchecked Sendable {
     func checkpoint() throws {
         let code = sqlite3_wal_checkpoint_v2(database.handle, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
         if code != SQLITE_BUSY && code != SQLITE_LOCKED { try database.check(code) }
+    }
+
+    /// Flushes the log after a removal that has found nothing, because SQLite flushes only changes.
+    /// A killed process may have made the same removal without flushing it.
+    func flushIfUnchanged() throws {
+        guard durability == .power, sqlite3_changes(database.handle) == 0 else { return }
+        do throws(SystemFailure) { try files.flush() } catch {
+            throw SQLiteError(SQLITE_IOERR, "the log could not be flushed to the disk")
+        }
     }
 
     private static func open(_ files: DatabaseFiles, _ durability: StorageEntry.Durability) throws -> Database {

@@ -83,6 +83,16 @@ struct DatabaseFiles: Sendable {
         unlink(index)
     }
 
+    /// Flushes the log and the names of the files to the disk. A change of a killed process may be
+    /// in the log without having been flushed. If there is no log, all changes are in the database
+    /// and were flushed.
+    func flush() throws(SystemFailure) {
+        let path = (database as NSString).deletingLastPathComponent
+        guard let folder = try Folder(path, followsLink: true) else { return }
+        if let file = try folder.existingFile((log as NSString).lastPathComponent) { try file.synchronize() }
+        try folder.synchronize()
+    }
+
     /// Appends the suffix `.damaged` to the name of the database, and renames its log accordingly.
     /// Existing files with these names are replaced. For an outbox, the names are unique.
     func moveAside() throws {
