@@ -32,7 +32,8 @@ final class RunDriver: ExchangeGate {
         /// - Throws: ``FaultViolation`` that names what does not exist.
         init(_ step: FaultPlan.Step, of plan: FaultPlan, _ faults: [Fault]) throws(FaultViolation) {
             let sign = step.exchange.lastIndex { "#.".contains($0) } ?? step.exchange.startIndex
-            guard let number = Int(step.exchange[sign...].dropFirst()), number > 0 else {
+            let digits = step.exchange[sign...].dropFirst()
+            guard step.exchange.contains("#"), let number = Int(digits), number > 0 else {
                 throw FaultViolation("the step '\(step)' of '\(plan)' names no exchange such as 'GET /path#1'")
             }
             guard let fault = faults.first(where: { $0.name == step.fault }) ?? Fault(positioned: step.fault) else {

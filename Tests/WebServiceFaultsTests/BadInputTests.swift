@@ -335,6 +335,12 @@ import WebServiceMocking
             try await explorer.replay("GET /b#1=lost") { try await $0.service.GET("/a").data().value }
         }
         await #expect(throws: FaultViolation.self) { try await explorer.replay("nonsense") { _ in } }
+        let step = "GET /v1.2=lost"
+        await #expect(
+            throws: FaultViolation("the step '\(step)' of '\(step)' names no exchange such as 'GET /path#1'")
+        ) {
+            try await explorer.replay(FaultPlan(step)) { _ in }
+        }
         let run = try await explorer.replay("GET /a#1=cut@2") { try await $0.service.GET("/a").data().value }
         #expect((run.error as? URLError)?.code == .networkConnectionLost)
     }
