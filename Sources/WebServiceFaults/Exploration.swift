@@ -28,17 +28,13 @@ struct Exploration<Model: Sendable, Output: Sendable> {
         }
         guard await runWithoutFaults(check) else { return }
         if let given = explorer.plans { plans = PlanQueue(given) }
-        while let plan = await nextPlan() {
-            if let limit = reachedLimit {
-                (report.remaining, report.earlyEnd) = (plans.count + 1, "the maximum \(limit) was reached")
-                break
-            }
-            guard await run(plan, check) else {
-                (report.remaining, report.earlyEnd) = (plans.count, "the exploration could not continue")
-                break
-            }
-            printProgress(plan)
+        var canContinue = true
+        while canContinue, reachedLimit == nil, let plan = await nextPlan() {
+            canContinue = await run(plan, check)
+            if canContinue { printProgress(plan) }
         }
+        let limit = reachedLimit.map { "the maximum \($0) was reached" }
+        (report.remaining, report.earlyEnd) = (plans.count, canContinue ? limit : "the exploration could not continue")
         for request in runner.unknown(among: settings.counted) {
             report.problems.append(
                 "the check counts the effects of \(request), but no run has such a request, and no stub matches it; "

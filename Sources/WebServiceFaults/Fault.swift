@@ -105,8 +105,8 @@ public struct Fault: Sendable, CustomStringConvertible {
     /// Faults of a JSON body after the effect: `empty`, `truncated`, and `html`, which is a login
     /// or proxy page with status 200.
     public static let content: [Fault] = [
-        Fault("empty", afterEffect: true) { changed($0) { $0.data = Data() } },
-        Fault("truncated", afterEffect: true) { changed($0) { $0.data = $0.data.prefix($0.data.count / 2) } },
+        Fault("empty", afterEffect: true) { $0.replacingBody(with: Data()) },
+        Fault("truncated", afterEffect: true) { $0.replacingBody(with: $0.data.prefix($0.data.count / 2)) },
         Fault("html", afterEffect: true) { _ in
             MockResponse.text("<html><body>Welcome</body></html>").header("Content-Type", "text/html")
         },

@@ -43,6 +43,7 @@ public struct FaultExplorer<Model: Sendable>: Sendable {
     /// method and the path, preceded by any origin other than that of the base URL.
     ///
     /// Set this closure if a URL contains a random number, for example `{ _ in "PUT /files/{id}" }`.
+    /// Each `&` in the name is replaced with `%26`.
     public var name: (@Sendable (_ request: ReceivedRequest) -> String)?
 
     /// A closure that receives a line of progress from time to time if an exploration takes more
@@ -122,12 +123,10 @@ public struct FaultExplorer<Model: Sendable>: Sendable {
     }
 
     var exchangeName: @Sendable (ReceivedRequest) -> String {
-        if let name { return name }
-        let base = baseURLString.originAndTarget.origin
-        return { request in
+        { [name, base = baseURLString.originAndTarget.origin] request in
+            let origin = request.origin == base ? "" : request.origin ?? ""
             // A plan separates its steps with "&".
-            let path = request.path.replacing("&", with: "%26")
-            return "\(request.method) \(request.origin == base ? "" : request.origin ?? "")\(path)"
+            return (name?(request) ?? "\(request.method) \(origin)\(request.path)").replacing("&", with: "%26")
         }
     }
 }

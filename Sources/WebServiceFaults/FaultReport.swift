@@ -42,7 +42,7 @@ public struct FaultReport: Sendable, CustomStringConvertible {
     /// The number of known plans that did not run because a limit of ``FaultExplorer/Budget`` was
     /// reached or the exploration could not continue after a problem.
     public internal(set) var remaining = 0
-    /// The reason why plans did not run; `nil` if all have run.
+    /// The reason why the ``remaining`` plans did not run.
     var earlyEnd: String?
     /// The names of the exchanges without faults, in order.
     public internal(set) var exchanges: [String] = []

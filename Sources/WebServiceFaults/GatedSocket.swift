@@ -24,12 +24,11 @@ final class SocketMessage: GatedExchange {
 
     /// Lets the message arrive if it was processed, and ends the connection if the result is an
     /// error.
-    func deliver(_ result: any MockableDataTaskResult) -> GatedDelivery {
+    func deliver(_ result: any MockableDataTaskResult, _ didArrive: @escaping @Sendable (GatedDelivery) -> Void) {
         let response = MockResponse(result, to: request)
         if response.wire != .noResponse {
             decision.set((isProcessed.isSet, response.failure == nil ? nil : .networkConnectionLost))
         }
-        return GatedDelivery()
     }
 }
 
@@ -57,6 +56,8 @@ final class GatedSocket: ByteConnection {
     deinit { inner.close() }
 
     var metrics: TransportMetrics { inner.metrics }
+    /// Messages that are sent while another one waits at the gate remain separate messages.
+    var batchSize: Int { 1 }
 
     func receive() async throws -> Data {
         let bytes = try await unlessEnded { try await self.inner.receive() }

@@ -59,7 +59,7 @@ struct PlanQueue {
     /// - Parameter hasFailed: Whether a check has failed. Longer plans then show nothing new.
     mutating func add(after trace: FaultTrace, hasFailed: Bool) {
         let steps = trace.plan.steps
-        guard let last = steps.last else { return }
+        guard let last = steps.last, maximumDepth > 0 else { return }
         if last.isLasting, trace.end == .endless || trace.end == .overtime { endless[last.exchange, default: 0] += 1 }
         addLasting(last, after: steps.dropLast(), trace)
         let names = Set(trace.exchanges.map(\.name))

@@ -32,7 +32,8 @@ final class RunDriver: ExchangeGate {
         /// - Throws: ``FaultViolation`` that names what does not exist.
         init(_ step: FaultPlan.Step, of plan: FaultPlan, _ faults: [Fault]) throws(FaultViolation) {
             let sign = step.exchange.lastIndex { "#.".contains($0) } ?? step.exchange.startIndex
-            guard let number = Int(step.exchange[sign...].dropFirst()), number > 0 else {
+            let digits = step.exchange[sign...].dropFirst()
+            guard step.exchange.contains("#"), let number = Int(digits), number > 0 else {
                 throw FaultViolation("the step '\(step)' of '\(plan)' names no exchange such as 'GET /path#1'")
             }
             guard let fault = faults.first(where: { $0.name == step.fault }) ?? Fault(positioned: step.fault) else {
@@ -51,9 +52,13 @@ final class RunDriver: ExchangeGate {
         let name: String
         /// The number of the arrival.
         let arrival: Int
+        /// The number of requests and messages that were released while this one waited.
+        var passes = 0
 
         /// Returns whether this request or message is released before another one.
         func precedes(_ other: Parked) -> Bool {
+            // A loop of requests must not keep others waiting forever.
+            if (passes < 20) != (other.passes < 20) { return passes >= 20 }
             if name != other.name { return name < other.name }
             let (first, second) = (exchange.request, other.exchange.request)
             if first.target != second.target { return first.target < second.target }
@@ -269,8 +274,9 @@ final class RunDriver: ExchangeGate {
         }
         parked.removeAll { $0.exchange.isOver }
         guard let next = parked.min(by: { $0.precedes($1) }) else { return nil }
-        let others = parked.filter { $0.arrival != next.arrival }
-        if !others.isEmpty { state.withLock { $0.parked?.append(contentsOf: others) } }
+        parked.removeAll { $0.arrival == next.arrival }
+        for place in parked.indices { parked[place].passes += 1 }
+        if !parked.isEmpty { state.withLock { $0.parked?.append(contentsOf: parked) } }
         return next
     }
 
@@ -363,9 +369,10 @@ final class RunDriver: ExchangeGate {
 
     private func deliver(_ result: any MockableDataTaskResult, to exchange: any GatedExchange, _ index: Int) {
         guard !exchange.isOver else { return }
-        let delivery = exchange.deliver(result)
-        let error = delivery.error.map(FaultTrace.text)
-        change(index) { ($0.status, $0.error) = (delivery.status, error) }
+        exchange.deliver(result) { [self] delivery in
+            let error = delivery.error.map(FaultTrace.text)
+            change(index) { ($0.status, $0.error) = (delivery.status, error) }
+        }
     }
 
     private func change(_ index: Int, _ body: (inout FaultTrace.Exchange) -> Void) {

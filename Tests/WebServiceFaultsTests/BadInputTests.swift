@@ -137,6 +137,34 @@ import WebServiceMocking
         #expect(report.runs > 20)
     }
 
+    @Test("a name for an exchange may contain '&'")
+    func namedWithQuery() async throws {
+        var explorer = Self.explorer()
+        explorer.name = { "\($0.path)?size=1&page=2" }
+        let report = await explorer.explore { mock in
+            try await mock.service.GET("/a").data().value
+        } check: { run in
+            try run.require(run.error == nil, "failed")
+        }
+        let plan = FaultPlan("\(report.failures.first?.plan ?? FaultPlan())")
+        #expect(plan == FaultPlan([.init("/a?size=1%26page=2#1", "refused")]))
+        try await explorer.replay(plan) { mock in try? await mock.service.GET("/a").data().value }
+    }
+
+    @Test("a loop of requests does not keep another request waiting")
+    func starvation() async throws {
+        let run = try await Self.explorer().replay(FaultPlan()) { mock in
+            let isOver = Mutex(false)
+            let poll = Task(executorPreference: mock.clock?.executor) {
+                while !isOver.withLock({ $0 }) { _ = try await mock.service.GET("/a").data().value }
+            }
+            _ = try await mock.service.POST("/b").data().value
+            isOver.withLock { $0 = true }
+            try await poll.value
+        }
+        #expect(run.end == .returned)
+    }
+
     @Test("static state is named")
     func staticState() async {
         let isCached = Mutex(false)
@@ -190,6 +218,28 @@ import WebServiceMocking
         }
         #expect(report.failures.map(\.message) == ["the failure is logged"])
         #expect(report.problems == [])
+    }
+
+    @Test("a run that is repeated because of a late request is none of the plans that did not run")
+    func lateRequest() async {
+        var budget = FaultExplorer<Void>.Budget()
+        budget.runs = 3
+        let refused = Fault.transport.filter { $0.name == "refused" }
+        let explorer = FaultExplorer(faults: refused, budget: budget) { mock in
+            mock.on(.GET, "/a", .status(204))
+            mock.on(.POST, "/log", .status(204))
+        }
+        let report = await explorer.explore { mock in
+            do { _ = try await mock.service.GET("/a").data().value } catch {
+                Task {
+                    usleep(20_000)
+                    _ = try? await mock.service.POST("/log").data().value
+                }
+            }
+        } check: { _ in
+        }
+        #expect(report.problems == [])
+        #expect(report.remaining == 0)
     }
 
     @Test("requests after the end are part of the run")
@@ -285,6 +335,12 @@ import WebServiceMocking
             try await explorer.replay("GET /b#1=lost") { try await $0.service.GET("/a").data().value }
         }
         await #expect(throws: FaultViolation.self) { try await explorer.replay("nonsense") { _ in } }
+        let step = "GET /v1.2=lost"
+        await #expect(
+            throws: FaultViolation("the step '\(step)' of '\(step)' names no exchange such as 'GET /path#1'")
+        ) {
+            try await explorer.replay(FaultPlan(step)) { _ in }
+        }
         let run = try await explorer.replay("GET /a#1=cut@2") { try await $0.service.GET("/a").data().value }
         #expect((run.error as? URLError)?.code == .networkConnectionLost)
     }

@@ -81,6 +81,49 @@ import FoundationNetworking
         #expect(report.remaining == 0)
     }
 
+    @Test("a JSON body that is produced in parts is replaced", arguments: ["empty", "truncated"])
+    func producedBody(fault: String) async throws {
+        let explorer = FaultExplorer { mock in
+            var response = MockResponse(statusCode: 200) { body in try body.write(Data(#"{"id":1}"#.utf8)) }
+            response.headers[.contentType] = "application/json"
+            mock.on(.GET, "/a", response)
+        }
+        let run = try await explorer.replay(FaultPlan("GET /a#1=\(fault)")) { mock in
+            try await mock.service.GET("/a").data().value.count
+        }
+        #expect(run.output == 0)
+    }
+
+    @Test("messages that are sent while another one waits are lost one by one")
+    func severalMessages() async throws {
+        let explorer = FaultExplorer { mock in
+            let model = Received()
+            mock.on(
+                .GET, "/socket",
+                .webSocket { socket in
+                    while case .text(let text)? = try await socket.next() { model.texts.withLock { $0.append(text) } }
+                })
+            return model
+        }
+        let run = try await explorer.replay("GET /socket#1.3=cut") { mock in
+            let socket = try await mock.service.webSocket("/socket")
+            for text in ["ale", "ox", "rye"] { try await socket.send(text) }
+            try? await socket.close()
+        }
+        #expect(run.model.texts.withLock { $0 } == ["ale", "ox"])
+    }
+
+    @Test("plans that are given are the only ones")
+    func givenPlans() async {
+        var explorer = FaultExplorer { mock in mock.on(.GET, "/a", .text("ale")) }
+        explorer.plans = ["GET /a#1=cut@1"]
+        let report = await explorer.explore { mock in
+            for _ in 0..<2 { _ = try? await mock.service.GET("/a").data().value }
+        } check: { _ in
+        }
+        #expect(report.outcomes == ["returned a value": 1])
+    }
+
     @Test("messages of a connection that was opened before a log-out are no requests with its credential")
     func messages() async throws {
         let explorer = FaultExplorer { mock in
@@ -110,14 +153,26 @@ import FoundationNetworking
     @Test("a response after the timeout is recorded as a timeout, and a handshake without a response as nothing")
     func received() async throws {
         let explorer = FaultExplorer { mock in
-            mock.on(.GET, "/a", .status(200))
+            mock.on(.GET, "/a", .text("ale"))
             mock.on(.GET, "/socket", .webSocket { _ in })
         }
-        let slow = try await explorer.replay("GET /a#1=slow") { mock in
-            try? await mock.service.GET("/a").setTimeout(.seconds(15)).data().value
+        for seconds in [15, 30] {
+            let slow = try await explorer.replay("GET /a#1=slow") { mock in
+                try await mock.service.GET("/a").setTimeout(.seconds(seconds)).data().value
+            }
+            #expect((slow.error as? URLError)?.code == .timedOut)
+            #expect(slow.requests.first?.status == nil)
+            #expect(slow.requests.first?.error == "URLError timedOut")
         }
-        #expect(slow.requests.first?.status == nil)
-        #expect(slow.requests.first?.error == "URLError timedOut")
+        let late = try await explorer.replay("GET /a#1=slow") { mock in
+            try? await mock.service.GET("/a").setDeadline(.seconds(10)).data().value
+        }
+        #expect(late.requests.first?.status == nil)
+        let cut = try await explorer.replay("GET /a#1=cut@1") { mock in
+            try? await mock.service.GET("/a").data().value
+        }
+        #expect(cut.requests.first?.status == nil)
+        #expect(cut.requests.first?.error == "URLError networkConnectionLost")
         let silent = try await explorer.replay("GET /socket#1=stalled") { mock in
             _ = try? await mock.service.webSocket("/socket").message(within: .seconds(1))
         }

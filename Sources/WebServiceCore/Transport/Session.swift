@@ -297,6 +297,9 @@ package protocol ByteConnection: AnyObject, Sendable {
     /// Swift tasks on the executor must not block or call code of the program.
     var executor: (any TaskExecutor)? { get }
 
+    /// The number of bytes at which a sender of messages ends a batch for one call of ``send(_:)``.
+    var batchSize: Int { get }
+
     /// Returns the next bytes, at most 64 KiB, or no bytes at the end and in every later call.
     ///
     /// While this method is not called, at most 64 KiB are buffered. Concurrent calls receive
@@ -323,4 +326,5 @@ package protocol ByteConnection: AnyObject, Sendable {
 
 extension ByteConnection {
     package var executor: (any TaskExecutor)? { nil }
+    package var batchSize: Int { 64 << 10 }
 }

@@ -35,13 +35,12 @@ package protocol GatedExchange: AnyObject, Sendable {
 
     /// Delivers a result to the client, after its delay.
     ///
-    /// - Returns: The status and the error that the client receives.
-    @discardableResult
-    func deliver(_ result: any MockableDataTaskResult) -> GatedDelivery
+    /// - Parameter didArrive: A closure that is called at most once, on any thread, when the client
+    ///   receives a response or an error.
+    func deliver(_ result: any MockableDataTaskResult, _ didArrive: @escaping @Sendable (GatedDelivery) -> Void)
 }
 
-/// The status and the error that a client receives. Both are `nil` if the client receives nothing
-/// before its timeout.
+/// The status and the error that a client receives.
 package struct GatedDelivery: Sendable {
     package var status: Int?
     package var error: (any Error)?
@@ -95,22 +94,21 @@ final class GatedRequest: GatedExchange {
         session.process(sent, cancelledWith: task, then)
     }
 
-    func deliver(_ result: any MockableDataTaskResult) -> GatedDelivery {
+    func deliver(_ result: any MockableDataTaskResult, _ didArrive: @escaping @Sendable (GatedDelivery) -> Void) {
         var outcome: MockDataTask.Outcome
         do { outcome = try MockSession.outcome(of: result, to: sent) } catch {
             outcome = MockDataTask.Outcome(result: (nil, nil, error))
         }
-        defer { task.proceed(outcome) }
-        if session.clock.now.addingSaturated(outcome.delay) > end {
-            return GatedDelivery(error: URLError(.timedOut))
+        // At the same instant, the timeout precedes the response.
+        if session.clock.now.addingSaturated(outcome.delay) >= end {
+            didArrive(GatedDelivery(error: URLError(.timedOut)))
+        } else {
+            let chunks = outcome.result.2 as? MockChunks
+            let error = chunks == nil ? outcome.result.2 : chunks?.failure
+            let status = outcome.result.1.flatMap { error == nil && $0.isHTTP ? $0.status : nil }
+            outcome.didArrive = { didArrive(GatedDelivery(status: status, error: error)) }
         }
-        let status = outcome.result.1.flatMap { $0.isHTTP ? $0.status : nil }
-        switch outcome.result {
-        case (_, _, let chunks as MockChunks): return GatedDelivery(status: status, error: chunks.failure)
-        case (_, _, is NoResponse): return GatedDelivery()
-        case (_, _, let error?): return GatedDelivery(error: error)
-        case (_, _, nil): return GatedDelivery(status: status)
-        }
+        task.proceed(outcome)
     }
 }
 
@@ -134,11 +132,12 @@ final class GatedConnection: GatedExchange {
         session.process(sent, cancelledWith: nil, then)
     }
 
-    func deliver(_ result: any MockableDataTaskResult) -> GatedDelivery {
+    func deliver(_ result: any MockableDataTaskResult, _ didArrive: @escaping @Sendable (GatedDelivery) -> Void) {
         let response = result as? MockResponse ?? MockResponse(statusCode: 500)
-        guard response.wire != .noResponse else { return GatedDelivery() }
+        guard response.wire != .noResponse else { return }
+        didArrive(
+            GatedDelivery(status: response.failure == nil ? response.statusCode : nil, error: response.failure))
         self.response.set(response)
-        return GatedDelivery(status: response.failure == nil ? response.statusCode : nil, error: response.failure)
     }
 
     /// Waits for the result, and opens the connection.

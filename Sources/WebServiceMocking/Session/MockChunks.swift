@@ -87,6 +87,13 @@ extension MockResponse {
         return response
     }
 
+    /// Returns the response with other bytes as its body, in place of a sequence or a closure.
+    package func replacingBody(with data: Data) -> MockResponse {
+        var response = self
+        (response.data, response.chunks, response.writer) = (data, nil, nil)
+        return response
+    }
+
     /// Whether a sequence or a closure produces the body.
     package var hasProducedBody: Bool { chunks != nil || writer != nil }
 

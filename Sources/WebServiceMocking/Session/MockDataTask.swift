@@ -18,6 +18,8 @@ final class MockDataTask: DataTask, AlarmTarget {
         var result: Result
         var trailers = Headers()
         var delay = Duration.zero
+        /// A closure that is called when the client receives the result or its first part.
+        var didArrive: (@Sendable () -> Void)?
         /// A closure that determines the outcome asynchronously; `nil` if this is the outcome.
         var later: (@Sendable () async -> Outcome)?
         /// The suspended task of another session that sends the request; `nil` if a stub responds.
@@ -162,6 +164,7 @@ final class MockDataTask: DataTask, AlarmTarget {
     private func deliver(_ outcome: Outcome) {
         let result = outcome.result
         if result.2 is NoResponse { return }  // completed by the timeout or by cancel()
+        if state == .running { outcome.didArrive?() }
         if let chunks = result.2 as? MockChunks { return deliver(chunks, result.1, outcome.trailers) }
         complete()?(result, outcome.trailers)
     }

@@ -236,7 +236,8 @@ public final class MockSession: MockableSession, StreamingSession {
                 head.map { Response(data: Data(), head: $0, source: .mock) })
         }
         if let chunks = result.2 as? MockChunks {
-            return (nil, head, MockChunks(maximum: maximum, tooLarge: tooLarge, produce: chunks.produce))
+            let (failure, produce) = (chunks.failure, chunks.produce)
+            return (nil, head, MockChunks(maximum: maximum, tooLarge: tooLarge, failure: failure, produce: produce))
         }
         guard let count = result.0?.count, max(count, result.2 == nil ? 0 : length ?? 0) > maximum else {
             return result

@@ -155,9 +155,11 @@ extension WebSocketChannel.State {
     }
 
     /// Returns the output to send next. All bytes that were returned earlier have been written.
-    mutating func takeOutput(_ bufferSize: Int) -> WebSocketChannel.Output {
+    ///
+    /// - Parameter batchSize: The number of bytes after which no more frames are added.
+    mutating func takeOutput(_ bufferSize: Int, _ batchSize: Int) -> WebSocketChannel.Output {
         var output = WebSocketChannel.Output(written: takeWritten())
-        output.bytes = machine.takeOutput()
+        output.bytes = machine.takeOutput(minimumCount: batchSize)
         isSending = output.bytes != nil
         if machine.outputCount < bufferSize { swap(&output.senders, &senders) }
         output.isLast =

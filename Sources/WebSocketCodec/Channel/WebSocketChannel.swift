@@ -275,9 +275,10 @@ package final class WebSocketChannel: Sendable {
     }
 
     private func sendOutput() async {
+        let batchSize = connection.batchSize
         do {
             while true {
-                let output = state.withLock { $0.takeOutput(settings.bufferSize) }
+                let output = state.withLock { $0.takeOutput(settings.bufferSize, batchSize) }
                 for written in output.written { written(.success(())) }
                 for sender in output.senders { sender.resume() }
                 guard let bytes = output.bytes else {
