@@ -17,8 +17,10 @@ public import WebServiceStorage
 /// - Errors and the records of observers contain no authorization code, verifier, secret or token.
 ///
 /// Requests are sent with a copy of `service` that is made when this object is created, without its
-/// `Authentication`. Interceptors that are installed later do not apply to these requests. All
-/// members may be used from any thread.
+/// `Authentication`, idempotency keys and groups of endpoints. Interceptors that are installed later
+/// do not apply to these requests. A retry policy repeats a token request only if nothing of it was
+/// sent, because codes and refresh tokens are valid only once. All members may be used from any
+/// thread.
 public final class OAuth: Sendable {
     /// A credential, the refresh token that obtains the next credential, and the granted scopes.
     public typealias Tokens = TokenFile.Tokens
@@ -105,6 +107,14 @@ public final class OAuth: Sendable {
     }
 
     private func response(to form: Parameters, at endpoint: URL) async throws -> Response {
+        let response = try await attempt(form, at: endpoint)
+        guard peer.dpop?.requiresNonce(response) == true else { return response }
+        return try await attempt(form, at: endpoint)
+    }
+
+    /// Sends a form once, with a client assertion of its own, because a server may accept each one
+    /// only once (OpenID Connect Core 1.0, section 9).
+    private func attempt(_ form: Parameters, at endpoint: URL) async throws -> Response {
         var (request, form) = (peer.request(.POST, endpoint), form)
         try client.authenticate(&request, &form, issuer: issuer, date: peer.clock.date)
         request.formParameters = form
