@@ -147,7 +147,7 @@ extension OAuth {
         /// Returns whether a URL is the callback of this log-in, regardless of its result.
         func expects(_ callback: URL) -> Bool { Self.isEqual(parameters(of: callback)?["state"], state) }
 
-        /// Compares the bytes, because a string equals its canonical equivalents: K the Kelvin sign.
+        /// Compares the bytes, because a string also equals its canonical equivalents.
         private static func isEqual(_ value: String?, _ expected: String) -> Bool {
             value?.utf8.elementsEqual(expected.utf8) ?? false
         }

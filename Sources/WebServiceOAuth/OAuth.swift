@@ -17,10 +17,9 @@ public import WebServiceStorage
 /// - Errors and the records of observers contain no authorization code, verifier, secret or token.
 ///
 /// Requests are sent with a copy of `service` that is made when this object is created, without its
-/// `Authentication`, idempotency keys and groups of endpoints. Interceptors that are installed later
-/// do not apply to these requests. A retry policy repeats a token request only if nothing of it was
-/// sent, because codes and refresh tokens are valid only once. All members may be used from any
-/// thread.
+/// `Authentication`, idempotency keys and groups of endpoints. Interceptors that are installed
+/// later do not apply to these requests. A retry policy repeats a token request only if nothing of
+/// it was sent, because a code is valid only once. All members may be used from any thread.
 public final class OAuth: Sendable {
     /// A credential, the refresh token that obtains the next credential, and the granted scopes.
     public typealias Tokens = TokenFile.Tokens

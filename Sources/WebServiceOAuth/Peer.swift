@@ -20,8 +20,8 @@ struct Peer: Sendable {
         (self.dpop, self.origins, self.allowsLoopbackHTTP) = (dpop, origins, allowsLoopbackHTTP)
     }
 
-    /// Returns an interceptor that sends a code to no other origin, and again only if it was not sent
-    /// (RFC 6749, section 4.1.2); `nil` if there is none.
+    /// Returns an interceptor that sends a code to no other origin, and again only if it was not
+    /// sent (RFC 6749, section 4.1.2); `nil` if there is none.
     private static func usable(_ interceptor: any Interceptor) -> (any Interceptor)? {
         if var policy = interceptor as? RetryPolicy {
             policy.retriesAnyMethod = false
