@@ -143,13 +143,14 @@ struct BadInputTests {
     @Test("A code is sent once and only to its server, even if other requests of the service are repeated elsewhere")
     func codes() async throws {
         let other = try #require(Origin("https://other.example"))
-        let service = WebService(baseURL: try server.issuer)
-        service.session = server.mock.session
-        service.interceptors = [.idempotencyKey(), .retry(retriesAnyMethod: true), .endpoints([other])]
-        server.replace(.token, .status(503))
-        let oauth = OAuth(issuer: try server.issuer, client: .public(id: "client"), service: service)
+        let mock = MockService(baseURLString: FakeServer.issuer)
+        mock.service.interceptors = [.idempotencyKey(), .retry(retriesAnyMethod: true), .endpoints([other])]
+        mock.on(.any, .status(503))
+        mock.on(
+            .url("\(FakeServer.issuer)/.well-known/oauth-authorization-server"), .json(.object(FakeServer.metadata)))
+        let oauth = OAuth(issuer: try server.issuer, client: .public(id: "client"), service: mock.service)
         #expect(await failure { try await server.logIn(oauth) } == .authorizationRefused)
-        #expect(server.requests("/token").map { $0.url?.host } == ["login.example"])
+        #expect(mock.receivedRequests.map(\.url?.host) == ["login.example", "login.example"])
     }
 
     @Test("A browser that comes twice obtains one log-in, and then no page")
