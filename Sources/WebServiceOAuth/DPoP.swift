@@ -61,7 +61,7 @@ public final class DPoP: Interceptor {
 
     /// Returns whether a response of the authorization server requires a request with its nonce.
     func requiresNonce(_ response: Response) -> Bool {
-        response.status == 400 && Self.nonce(of: response) != nil
+        response.status == 400 && response.header("DPoP-Nonce") != nil
             && (try? JSON.decode(JSONValue.self, from: response.data))?["error"]?.string == "use_dpop_nonce"
     }
 
@@ -86,16 +86,10 @@ public final class DPoP: Interceptor {
 
     /// Stores and returns the nonce of a response, or returns `nil` if there is no valid nonce.
     private func adopt(_ response: Response, _ server: Server) -> String? {
-        guard let nonce = Self.nonce(of: response) else { return nil }
-        nonces.withLock { $0[server] = nonce }
-        return nonce
-    }
-
-    /// Returns the nonce of a response, or `nil` if there is no valid nonce.
-    private static func nonce(of response: Response) -> String? {
         guard let nonce = response.header("DPoP-Nonce"), (1...1_024).contains(nonce.utf8.count),
             nonce.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"\"\\".utf8.contains($0) })
         else { return nil }
+        nonces.withLock { $0[server] = nonce }
         return nonce
     }
 

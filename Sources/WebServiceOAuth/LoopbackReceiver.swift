@@ -60,8 +60,11 @@ public final class LoopbackReceiver: Sendable {
     /// - Parameter expects: Returns whether a URL is the expected callback. Called on any thread.
     func listen(_ expects: @escaping @Sendable (URL) -> Bool) {
         let callback = callback
+        let allowed = CharacterSet.urlQueryAllowed.union(CharacterSet(charactersIn: "%#"))
         server.start { target in
-            guard let url = URL(string: target), expects(url) else { return nil }
+            // `URL` would also encode the percent signs of a query with invalid characters.
+            let text = target.addingPercentEncoding(withAllowedCharacters: allowed) ?? ""
+            guard let url = URL(string: text), expects(url) else { return nil }
             return { callback.set(.success(url)) }
         }
     }

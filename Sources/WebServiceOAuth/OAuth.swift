@@ -175,18 +175,23 @@ public final class OAuth: Sendable {
     ///   - read: Returns the stored tokens, or `nil` after a log-out. Called during each refresh,
     ///     and before each request until a refresh or `Authentication.update(_:)` has provided a
     ///     credential.
-    ///   - store: Stores refreshed tokens. If it throws an error, the refresh throws that error.
+    ///   - store: Stores refreshed tokens. If it throws an error, the refresh throws that error,
+    ///     and the next refresh stores the same tokens.
     public func tokenSource(
         _ read: @escaping @Sendable () async throws -> Tokens?,
         store: @escaping @Sendable (_ tokens: Tokens) async throws -> Void
     ) -> TokenSource {
-        TokenSource({ try await read()?.credential }) { [self] rejected in
+        // The last new tokens, by the old ones, whose refresh token must not be used again.
+        let unstored = Stored<[Tokens: Tokens]>([:])
+        return TokenSource({ try await read()?.credential }) { [self] rejected in
             guard let old = try await read() else { return nil }
             if let rejected, rejected != old.credential { return old.credential }
-            guard let new = try await refresh(old) else { return nil }
+            if unstored.value[old] == nil { unstored.value = try await refresh(old).map { [old: $0] } ?? [:] }
+            guard let new = unstored.value[old] else { return nil }
             // A log-out or a log-in in the meantime takes precedence.
             guard try await read() == old else { return try await read()?.credential }
             try await store(new)
+            unstored.value = [:]
             return new.credential
         }
     }

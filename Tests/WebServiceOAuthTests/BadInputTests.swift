@@ -198,6 +198,21 @@ struct BadInputTests {
         }
     }
 
+    @Test("Invalid characters in a parameter that is ignored, which a browser does not encode, change no other one")
+    func invalidCharacters() async throws {
+        _ = try await server.oauth().logIn { url in
+            let callback = try server.callback(to: url)
+            let port = try #require(callback.port)
+            let target = callback.absoluteString.dropFirst("http://127.0.0.1:\(port)".count)
+            let socket = LoopbackListener.newSocket()
+            defer { close(socket) }
+            #expect(LoopbackListener.connect(socket, to: port))
+            let head = Array("GET \(target)&other=a|[b] HTTP/1.1\r\n\r\n".utf8)
+            _ = head.withUnsafeBytes { write(socket, $0.baseAddress, $0.count) }
+        }
+        #expect(server.requests("/token").count == 1)
+    }
+
     @Test("A receiver on a port in use is an error, and a cancelled log-in closes its receiver")
     func receivers() async throws {
         let receiver = try LoopbackReceiver()
@@ -293,6 +308,24 @@ struct BadInputTests {
         }
         #expect(try await source.refresh(tokens.credential) == nil)
         #expect(stored.values.isEmpty)
+    }
+
+    @Test("Tokens that cannot be stored are stored by the next refresh, without another request")
+    func failedStore() async throws {
+        let oauth = try server.oauth()
+        let stored = Collected<OAuth.Tokens>()
+        let hasFailed = OnceFlag()
+        let old = OAuth.Tokens(.bearer("a", expires: .distantPast), refreshToken: "r")
+        let source = oauth.tokenSource(
+            { stored.values.last ?? old },
+            store: { tokens in
+                if hasFailed.set() { throw POSIXError(.ENOSPC) }
+                stored.add(tokens)
+            })
+        await #expect(throws: POSIXError.self) { try await source.refresh(old.credential) }
+        #expect(try await source.refresh(old.credential)?.value == "Bearer s3cr3t-access-1")
+        #expect(stored.values.map(\.refreshToken) == ["s3cr3t-refresh-1"])
+        #expect(server.requests("/token").count == 1)
     }
 
     // MARK: Devices
