@@ -99,7 +99,7 @@ module(
     "WebServiceOffline", imports: "Endpoints Storage",
     tests: "Caching Curl Resilience SQLite Sockets Transfers")
 module(
-    "WebServiceOAuth", imports: "LoopbackSocket Storage SystemCrypto", tests: "Cassettes Diagnostics",
+    "WebServiceOAuth", imports: "LoopbackSocket Storage SystemCrypto", tests: "Cassettes Diagnostics Resilience",
     excluding: ["Hostile", "Peers"])
 module("WebServicePagination", imports: "Endpoints")
 module("WebServiceResilience", imports: "Fields", tests: "Curl Diagnostics")

@@ -37,6 +37,8 @@ package final class LoopbackPageServer: Sendable {
         (self.path, self.message) = (path, message)
     }
 
+    deinit { close() }
+
     /// Starts to respond to requests. A second call has no effect.
     ///
     /// - Parameter accept: Receives the URL of each GET request with the path of the callback.
@@ -86,9 +88,14 @@ package final class LoopbackPageServer: Sendable {
                 connection.socket.release()
                 return nil
             }
-            guard readable.contains(listener.descriptor), case .client(let new) = listener.accepted() else { continue }
-            connections.append((new, []))
-            if connections.count > Self.maximumConnections { connections.removeFirst().socket.release() }
+            guard readable.contains(listener.descriptor) else { continue }
+            switch listener.accepted() {
+            case .noClient: break
+            case .noDescriptor: usleep(20_000)  // the pending connection would end every wait immediately
+            case .client(let new):
+                connections.append((new, []))
+                if connections.count > Self.maximumConnections { connections.removeFirst().socket.release() }
+            }
         }
     }
 

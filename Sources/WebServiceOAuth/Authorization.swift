@@ -127,11 +127,11 @@ extension OAuth {
         ///   or if the token response is invalid; `WebServiceError.Code.authorizationRefused`
         ///   with the server's error code, for example `access_denied`; or an error of the request.
         public func tokens(from callback: URL) async throws -> Tokens {
-            guard let parameters = parameters(of: callback), parameters["state"] == state else {
+            guard let parameters = parameters(of: callback), Self.isEqual(parameters["state"], state) else {
                 throw Self.invalid("belongs to another log-in")
             }
             guard isUsed.set() else { throw Self.invalid("repeats an earlier one; start a new log-in") }
-            guard parameters["iss"].map({ $0 == issuer.absoluteString }) ?? !requiresIssuer else {
+            guard parameters["iss"].map({ Self.isEqual($0, issuer.absoluteString) }) ?? !requiresIssuer else {
                 throw Self.invalid("names another issuer, or none")
             }
             if let failure = AuthorizationFailure(parameters) { throw failure.error }
@@ -145,7 +145,12 @@ extension OAuth {
         }
 
         /// Returns whether a URL is the callback of this log-in, regardless of its result.
-        func expects(_ callback: URL) -> Bool { parameters(of: callback)?["state"] == state }
+        func expects(_ callback: URL) -> Bool { Self.isEqual(parameters(of: callback)?["state"], state) }
+
+        /// Compares the bytes, because a string also equals its canonical equivalents.
+        private static func isEqual(_ value: String?, _ expected: String) -> Bool {
+            value?.utf8.elementsEqual(expected.utf8) ?? false
+        }
 
         /// Returns the parameters of a callback, or `nil` if it does not match the redirect URL, if
         /// it repeats a parameter (RFC 6749, section 3.1), if it is longer than 64 KiB, or if its

@@ -54,14 +54,15 @@ public final class DPoP: Interceptor {
         }
     }
 
-    /// An interceptor for requests to the authorization server, which need no token.
+    /// An interceptor for requests to the authorization server, which sends no request again.
     var forTokenRequests: ClosureInterceptor {
-        .closure { [self] request, next in
-            try await response(to: request, next, issuesTokens: true) { response in
-                response.status == 400
-                    && (try? JSON.decode(JSONValue.self, from: response.data))?["error"]?.string == "use_dpop_nonce"
-            }
-        }
+        .closure { [self] in try await response(to: $0, $1, issuesTokens: true) { _ in false } }
+    }
+
+    /// Returns whether a response of the authorization server requires a request with its nonce.
+    func requiresNonce(_ response: Response) -> Bool {
+        response.status == 400 && response.header("DPoP-Nonce") != nil
+            && (try? JSON.decode(JSONValue.self, from: response.data))?["error"]?.string == "use_dpop_nonce"
     }
 
     private func response(

@@ -83,7 +83,7 @@ extension OAuth {
                     case "authorization_pending": break
                     case "slow_down": interval += .seconds(5)
                     case "expired_token": throw Self.expired
-                    case nil where error.status.map { $0 == 429 || $0 >= 500 } ?? false: interval = interval * 2
+                    case _ where error.status.map { $0 == 429 || $0 >= 500 } ?? false: interval = interval * 2
                     default: throw error
                     }
                 } catch is URLError where !Task.isCancelled {

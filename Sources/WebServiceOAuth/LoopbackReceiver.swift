@@ -36,12 +36,13 @@ public final class LoopbackReceiver: Sendable {
         } catch {
             throw error.error(.loopbackReceiver, "port \(port) on 127.0.0.1 cannot be used; pass another port, or 0")
         }
+        let text = "http://127.0.0.1:\(server.port)\(path)"
         guard path.utf8.first == UInt8(ascii: "/"), ASCII.isVisible(path.utf8),
             !path.utf8.contains(where: { "?#".utf8.contains($0) }),
-            let url = URL(string: "http://127.0.0.1:\(server.port)\(path)")
+            let url = URL(string: text), url.absoluteString == text  // a browser also encodes other characters
         else {
             throw WebServiceError(
-                .invalidURL, "the path must begin with a slash and contain only visible ASCII other than ? and #")
+                .invalidURL, "the path must begin with a slash and contain only characters of a URL's path")
         }
         redirect = url
     }
@@ -59,8 +60,11 @@ public final class LoopbackReceiver: Sendable {
     /// - Parameter expects: Returns whether a URL is the expected callback. Called on any thread.
     func listen(_ expects: @escaping @Sendable (URL) -> Bool) {
         let callback = callback
+        let allowed = CharacterSet.urlQueryAllowed.union(CharacterSet(charactersIn: "%#"))
         server.start { target in
-            guard let url = URL(string: target), expects(url) else { return nil }
+            // `URL` would also encode the percent signs of a query with invalid characters.
+            let text = target.addingPercentEncoding(withAllowedCharacters: allowed) ?? ""
+            guard let url = URL(string: text), expects(url) else { return nil }
             return { callback.set(.success(url)) }
         }
     }

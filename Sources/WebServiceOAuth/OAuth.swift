@@ -17,8 +17,9 @@ public import WebServiceStorage
 /// - Errors and the records of observers contain no authorization code, verifier, secret or token.
 ///
 /// Requests are sent with a copy of `service` that is made when this object is created, without its
-/// `Authentication`. Interceptors that are installed later do not apply to these requests. All
-/// members may be used from any thread.
+/// `Authentication`, idempotency keys and groups of endpoints. Interceptors that are installed
+/// later do not apply to these requests. A retry policy repeats a token request only if nothing of
+/// it was sent, because a code is valid only once. All members may be used from any thread.
 public final class OAuth: Sendable {
     /// A credential, the refresh token that obtains the next credential, and the granted scopes.
     public typealias Tokens = TokenFile.Tokens
@@ -105,6 +106,14 @@ public final class OAuth: Sendable {
     }
 
     private func response(to form: Parameters, at endpoint: URL) async throws -> Response {
+        let response = try await attempt(form, at: endpoint)
+        guard peer.dpop?.requiresNonce(response) == true else { return response }
+        return try await attempt(form, at: endpoint)
+    }
+
+    /// Sends a form once, with a client assertion of its own, because a server may accept each one
+    /// only once (OpenID Connect Core 1.0, section 9).
+    private func attempt(_ form: Parameters, at endpoint: URL) async throws -> Response {
         var (request, form) = (peer.request(.POST, endpoint), form)
         try client.authenticate(&request, &form, issuer: issuer, date: peer.clock.date)
         request.formParameters = form
@@ -166,18 +175,23 @@ public final class OAuth: Sendable {
     ///   - read: Returns the stored tokens, or `nil` after a log-out. Called during each refresh,
     ///     and before each request until a refresh or `Authentication.update(_:)` has provided a
     ///     credential.
-    ///   - store: Stores refreshed tokens. If it throws an error, the refresh throws that error.
+    ///   - store: Stores refreshed tokens. If it throws an error, the refresh throws that error,
+    ///     and the next refresh stores the same tokens.
     public func tokenSource(
         _ read: @escaping @Sendable () async throws -> Tokens?,
         store: @escaping @Sendable (_ tokens: Tokens) async throws -> Void
     ) -> TokenSource {
-        TokenSource({ try await read()?.credential }) { [self] rejected in
+        // The last new tokens, by the old ones, whose refresh token must not be used again.
+        let unstored = Stored<[Tokens: Tokens]>([:])
+        return TokenSource({ try await read()?.credential }) { [self] rejected in
             guard let old = try await read() else { return nil }
             if let rejected, rejected != old.credential { return old.credential }
-            guard let new = try await refresh(old) else { return nil }
+            if unstored.value[old] == nil { unstored.value = try await refresh(old).map { [old: $0] } ?? [:] }
+            guard let new = unstored.value[old] else { return nil }
             // A log-out or a log-in in the meantime takes precedence.
             guard try await read() == old else { return try await read()?.credential }
             try await store(new)
+            unstored.value = [:]
             return new.credential
         }
     }

@@ -16,8 +16,19 @@ struct Peer: Sendable {
         // The service is copied, because an interceptor that is added later may own this peer. The
         // copy has no `Authentication`, because an `Authentication` may depend on this peer.
         self.service = service?.clone() ?? WebService(baseURL: nil)
-        self.service.interceptors.removeAll { $0 is Authentication }
+        self.service.interceptors = self.service.interceptors.compactMap(Self.usable)
         (self.dpop, self.origins, self.allowsLoopbackHTTP) = (dpop, origins, allowsLoopbackHTTP)
+    }
+
+    /// Returns an interceptor that sends a code to no other origin, and again only if it was not
+    /// sent (RFC 6749, section 4.1.2); `nil` if there is none.
+    private static func usable(_ interceptor: any Interceptor) -> (any Interceptor)? {
+        if var policy = interceptor as? RetryPolicy {
+            policy.retriesAnyMethod = false
+            return policy
+        }
+        let place = (interceptor as? any PlacedInterceptor).map { type(of: $0).place }
+        return interceptor is Authentication || place == .idempotencyKey || place == .endpoints ? nil : interceptor
     }
 
     var clock: TaskClock { service.core.clock }

@@ -47,7 +47,9 @@ struct ServerDocument: Sendable {
                 "the server responded with status \(response.status) instead of a \(kind.name)",
                 response: response.withoutBody)
         }
-        return failure.error
+        var error = failure.error
+        error.response = response.withoutBody
+        return error
     }
 
     func failure(_ reason: String) -> WebServiceError { WebServiceError(kind.code, "the \(kind.name) \(reason)") }

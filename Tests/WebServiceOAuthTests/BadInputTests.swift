@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceResilience
 import WebServiceStorage
 
 @testable import WebServiceOAuth
@@ -123,6 +124,35 @@ struct BadInputTests {
         #expect(server.requests("/token").isEmpty)
     }
 
+    @Test("An issuer that is only canonically equivalent is another one")
+    func equivalentIssuer() async throws {
+        let issuer = "\(FakeServer.issuer)/K"
+        let metadata = OAuth.ServerMetadata(
+            issuer: try server.url(issuer), authorizationEndpoint: try server.url("\(issuer)/authorize"),
+            tokenEndpoint: try server.url("\(FakeServer.issuer)/token"))
+        let oauth = OAuth(metadata: metadata, client: .public(id: "client"), service: server.mock.service)
+        let kelvin = "\(FakeServer.issuer)/\u{212A}"
+        #expect(kelvin == issuer)
+        let failure = await failure {
+            try await server.logIn(oauth) { try server.callback(to: $0, ["iss": kelvin]) }
+        }
+        #expect(failure == .invalidAuthorization)
+        try await server.logIn(oauth) { try server.callback(to: $0, ["iss": issuer]) }
+    }
+
+    @Test("A code is sent once and only to its server, even if other requests of the service are repeated elsewhere")
+    func codes() async throws {
+        let other = try #require(Origin("https://other.example"))
+        let mock = MockService(baseURLString: FakeServer.issuer)
+        mock.service.interceptors = [.idempotencyKey(), .retry(retriesAnyMethod: true), .endpoints([other])]
+        mock.on(.any, .status(503))
+        mock.on(
+            .url("\(FakeServer.issuer)/.well-known/oauth-authorization-server"), .json(.object(FakeServer.metadata)))
+        let oauth = OAuth(issuer: try server.issuer, client: .public(id: "client"), service: mock.service)
+        #expect(await failure { try await server.logIn(oauth) } == .authorizationRefused)
+        #expect(mock.receivedRequests.map(\.url?.host) == ["login.example", "login.example"])
+    }
+
     @Test("A browser that comes twice obtains one log-in, and then no page")
     func browserTwice() async throws {
         let browser = WebService(baseURL: nil)
@@ -168,12 +198,30 @@ struct BadInputTests {
         }
     }
 
+    @Test("Invalid characters in a parameter that is ignored, which a browser does not encode, change no other one")
+    func invalidCharacters() async throws {
+        _ = try await server.oauth().logIn { url in
+            let callback = try server.callback(to: url)
+            let port = try #require(callback.port)
+            let target = callback.absoluteString.dropFirst("http://127.0.0.1:\(port)".count)
+            let socket = LoopbackListener.newSocket()
+            defer { close(socket) }
+            #expect(LoopbackListener.connect(socket, to: port))
+            let head = Array("GET \(target)&other=a|[b] HTTP/1.1\r\n\r\n".utf8)
+            _ = head.withUnsafeBytes { write(socket, $0.baseAddress, $0.count) }
+        }
+        #expect(server.requests("/token").count == 1)
+    }
+
     @Test("A receiver on a port in use is an error, and a cancelled log-in closes its receiver")
     func receivers() async throws {
         let receiver = try LoopbackReceiver()
         let port = UInt16(receiver.redirect.port ?? 0)
         #expect(await failure { _ = try LoopbackReceiver(port: port) } == .loopbackReceiver)
-        #expect(await failure { _ = try LoopbackReceiver(path: "callback") } == .invalidURL)
+        // A browser would request the path with %7C.
+        for path in ["callback", "/a|b"] {
+            #expect(await failure { _ = try LoopbackReceiver(path: path) } == .invalidURL)
+        }
         let oauth = try server.oauth()
         let opened = Collected<URL>()
         let logIn = Task { try await oauth.logIn(receiver: receiver) { opened.add($0) } }
@@ -182,6 +230,15 @@ struct BadInputTests {
         await #expect(throws: CancellationError.self) { try await logIn.value }
         let browser = WebService(baseURL: nil)
         await #expect(throws: URLError.self) { try await browser.GET(receiver.redirect.absoluteString).empty().value }
+    }
+
+    @Test("A path that cannot be used does not occupy the port")
+    func receiverPath() async throws {
+        let receiver = try LoopbackReceiver()
+        let port = UInt16(receiver.redirect.port ?? 0)
+        receiver.close()
+        #expect(await failure { _ = try LoopbackReceiver(path: "callback", port: port) } == .invalidURL)
+        #expect(try LoopbackReceiver(port: port).redirect.port == Int(port))
     }
 
     // MARK: Tokens
@@ -253,6 +310,24 @@ struct BadInputTests {
         #expect(stored.values.isEmpty)
     }
 
+    @Test("Tokens that cannot be stored are stored by the next refresh, without another request")
+    func failedStore() async throws {
+        let oauth = try server.oauth()
+        let stored = Collected<OAuth.Tokens>()
+        let hasFailed = OnceFlag()
+        let old = OAuth.Tokens(.bearer("a", expires: .distantPast), refreshToken: "r")
+        let source = oauth.tokenSource(
+            { stored.values.last ?? old },
+            store: { tokens in
+                if hasFailed.set() { throw POSIXError(.ENOSPC) }
+                stored.add(tokens)
+            })
+        await #expect(throws: POSIXError.self) { try await source.refresh(old.credential) }
+        #expect(try await source.refresh(old.credential)?.value == "Bearer s3cr3t-access-1")
+        #expect(stored.values.map(\.refreshToken) == ["s3cr3t-refresh-1"])
+        #expect(server.requests("/token").count == 1)
+    }
+
     // MARK: Devices
 
     @Test(
@@ -291,6 +366,20 @@ struct BadInputTests {
         }
         #expect(server.clock.elapsed - start == .seconds(15))
         #expect(await failure { _ = try await server.logInOnDevice() } == .authorizationRefused)
+    }
+
+    @Test("An overloaded server only slows down the wait, even if it states an error code", arguments: [429, 503])
+    func deviceOverload(status: Int) async throws {
+        let count = Collected<Int>()
+        server.replace(.deviceToken) { [server] request in
+            count.add(1)
+            return count.values.count > 1
+                ? server.honest(.deviceToken, request) : .json(["error": "temporarily_unavailable"], status: status)
+        }
+        _ = try await server.advancing(by: .seconds(15)) { [server] in
+            try await server.oauth().deviceAuthorization().tokens()
+        }
+        #expect(count.values.count == 2)
     }
 
     // MARK: Generated documents

@@ -171,6 +171,22 @@ struct DPoPTests {
         #expect(server.requests("/token").count == 3)
     }
 
+    @Test("A token request that is repeated with a nonce has another client assertion")
+    func assertions() async throws {
+        server.replace(.token) { [server] request in
+            let nonce = try Proof(request.headers["DPoP"] ?? "").claims["nonce"]?.string
+            guard nonce == "t1" else {
+                return .json(["error": "use_dpop_nonce"], status: 400).header("DPoP-Nonce", "t1")
+            }
+            return server.honest(.token, request)
+        }
+        let client = OAuth.Client.privateKey(try OAuth.SigningKey(), id: "client")
+        try await server.logIn(server.oauth(client: client, dpop: DPoP()))
+        let assertions = server.requests("/token").compactMap { $0.form["client_assertion"] }
+        #expect(assertions.count == 2)
+        #expect(Set(assertions).count == 2)
+    }
+
     @Test("A nonce that changes with each response does not cause endless requests")
     func endlessNonces() async throws {
         let count = Collected<Int>()

@@ -41,11 +41,11 @@ struct Failure: Error {
         case let error as URLError where error.isConnectionFailure:
             self.init(.unavailable, "the server cannot be reached: \(error.localizedDescription)")
         case let error as TimedOut: self.init(.unavailable, error.localizedDescription)
+        case let error as WebServiceError where [.authorizationRefused, .authorizationExpired].contains(error.code):
+            self.init(.noPermission, error.localizedDescription)
         case let error as WebServiceError where [401, 403].contains(error.status):
             let command = "'mcp-client login URL'\(Self.scopes(of: error))"
             self.init(.noPermission, "the server requires a log-in; run \(command)")
-        case let error as WebServiceError where [.authorizationRefused, .authorizationExpired].contains(error.code):
-            self.init(.noPermission, error.localizedDescription)
         case let error as WebServiceError where error.code == .authenticationFailed && error.underlying != nil:
             self = error.underlying.map(Failure.init) ?? Failure(.failure, error.localizedDescription)
         default: self.init(.failure, error.localizedDescription)

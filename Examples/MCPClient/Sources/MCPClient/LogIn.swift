@@ -33,7 +33,7 @@ struct LogIn {
     var authentication: Authentication? {
         get throws {
             guard FileManager.default.fileExists(atPath: registrationFile.path) else { return nil }
-            return Authentication(try tokens(try oauth()))
+            return Authentication(try tokens())
         }
     }
 
@@ -47,9 +47,10 @@ struct LogIn {
             allowsLoopbackHTTP: allowsLoopbackHTTP)
     }
 
-    /// Returns the file of tokens, which several processes may use at once.
-    private func tokens(_ oauth: OAuth) throws -> TokenFile {
-        try TokenFile(file.appendingPathExtension("tokens")) { try await oauth.refresh($0) }
+    /// Returns the file of tokens, which several processes may use at once. A refresh reads the
+    /// registration again, because another process may have replaced both.
+    private func tokens() throws -> TokenFile {
+        try TokenFile(file.appendingPathExtension("tokens")) { try await oauth().refresh($0) }
     }
 
     /// Logs in with the user's browser.
@@ -79,16 +80,19 @@ struct LogIn {
         let required = challenge.map(\.scopes) ?? []
         let tokens = try await oauth.logIn(
             scopes: scopes ?? (required.isEmpty ? resource.scopes : required), receiver: receiver, open: open)
-        try await self.tokens(oauth).store(tokens)  // also creates the folder
+        // At any time, the stored tokens are those of the stored registration, and of its issuer.
+        let file = try self.tokens()
+        try await file.remove()  // also creates the folder
         let stored = Registration(issuer: metadata.issuer, resource: resource.resource, client: client)
         try JSONEncoder().encode(stored).write(to: registrationFile, options: .atomic)
+        try await file.store(tokens)
     }
 
     /// Removes the log-in from this machine, and then revokes its tokens.
     func end() async throws {
         guard FileManager.default.fileExists(atPath: registrationFile.path) else { return }
         let oauth = try oauth()
-        let file = try tokens(oauth)
+        let file = try tokens()
         let tokens = try await file.tokens()
         try await file.remove()
         try FileManager.default.removeItem(at: registrationFile)

@@ -50,7 +50,6 @@ final class Transport: TokenProvider {
     }
 
     private func begin() async throws -> Credential? {
-        session.withLock { $0.version = nil }
         let parameters: JSONValue = [
             "protocolVersion": .string(Self.versions[0]), "capabilities": [:],
             "clientInfo": ["name": "mcp-client", "version": .string(Arguments.version)],
@@ -128,7 +127,7 @@ final class Transport: TokenProvider {
         var lastEventID = lastEventID
         while true {
             let events = request(.GET, in: credential).setDeadline(pollInterval).events(
-                .reconnecting(baseDelay: delay, maximumDelay: .seconds(5)), lastEventID: lastEventID)
+                Self.reconnection(after: delay), lastEventID: lastEventID)
             do {
                 for try await event in events {
                     if let result = try await receive(event, id, credential) { return result }
@@ -136,8 +135,8 @@ final class Transport: TokenProvider {
                 throw ResultUnknown()  // status 204
             } catch let error as WebServiceError where error.code == .deadline {
                 lastEventID = events.lastEventID  // of the poll interval
-            } catch let error as WebServiceError where error.status != nil {
-                throw ResultUnknown(underlying: error)  // for example, the session has ended
+            } catch let error as WebServiceError where error.status != nil || Self.isRefresh(error) {
+                throw ResultUnknown(underlying: error)  // for example, the session or the log-in has ended
             }
         }
     }
@@ -148,19 +147,26 @@ final class Transport: TokenProvider {
     ///   may have been lost.
     /// - Throws: ``SessionEnded``, or an error of the library.
     func listen(in credential: Credential?, onOpen: @escaping @Sendable () -> Void) async throws {
-        let reconnection = ServerSentEvent.Reconnection.reconnecting(
-            baseDelay: Self.minimumDelay, maximumDelay: .seconds(5)
-        ) { error, isTransient in
-            // The server has not noticed yet that the connection is lost.
-            isTransient || (error as? WebServiceError)?.status == 409
-        }
+        let events = request(.GET, in: credential).events(Self.reconnection(after: Self.minimumDelay))
         do {
-            for try await event in request(.GET, in: credential).events(reconnection).onOpen({ _ in onOpen() }) {
+            for try await event in events.onOpen({ _ in onOpen() }) {
                 _ = try await receive(event, nil, credential)
             }
         } catch {
             throw Self.failure(error, in: credential)
         }
+    }
+
+    private static func reconnection(after delay: Duration) -> ServerSentEvent.Reconnection {
+        .reconnecting(baseDelay: delay, maximumDelay: .seconds(5)) { error, isTransient in
+            // The server has not noticed yet that the connection is lost.
+            isTransient || (error as? WebServiceError)?.status == 409
+        }
+    }
+
+    /// Whether a request has failed because the user's credential could not be refreshed.
+    private static func isRefresh(_ error: WebServiceError) -> Bool {
+        [.authenticationFailed, .excessiveRefresh].contains(error.code)
     }
 
     // MARK: Messages
@@ -174,8 +180,11 @@ final class Transport: TokenProvider {
     }
 
     private func post(_ message: [String: JSONValue], in credential: Credential?) -> SessionTask {
-        request(.POST, in: credential).setJSON(JSONValue.object(message.merging(["jsonrpc": "2.0"]) { $1 }))
+        let task = request(.POST, in: credential)
+            .setJSON(JSONValue.object(message.merging(["jsonrpc": "2.0"]) { $1 }))
             .setHeaderValue("application/json, text/event-stream", forName: .accept)
+        // The server chooses the revision in its response to this request.
+        return message["method"] == "initialize" ? task.setHeaderValue(nil, forName: "MCP-Protocol-Version") : task
     }
 
     /// Processes a message, and returns the result if it is the response to a request.
@@ -194,7 +203,7 @@ final class Transport: TokenProvider {
             }
         case (let method?, nil):
             onNotification(method, message["params"] ?? [:])
-        case (nil, let response?) where response.string == id:
+        case (nil, let response?) where response == id.map(JSONValue.string):
             guard let result = message["result"] else { throw RemoteError(message["error"]) }
             return result
         default: break  // a response to an earlier request

@@ -145,6 +145,50 @@ struct ProtocolTests {
         #expect(try #require(times.last) - #require(times.first) >= .milliseconds(200))
     }
 
+    @Test("A stream that the server still considers open is continued later")
+    func conflict() async throws {
+        let call = Mutex<(message: JSONValue, count: Int)>((nil, 0))
+        let scripted = try ScriptedServer { method, message, _ in
+            switch method {
+            case "tools/call":
+                call.withLock { $0.message = message }
+                return .events([ServerSentEvent(data: "", id: "e1")])
+            case "GET":
+                let (message, count) = call.withLock { call in
+                    call.count += 1
+                    return call
+                }
+                guard count > 2 else { return .status(409) }
+                let text = ScriptedServer.resultText(of: message, ["text": "ale"])
+                return .events([ServerSentEvent(data: text, id: "e2")])
+            default: return nil
+            }
+        }
+        defer { scripted.server.stop() }
+        let client = try await connectedClient(to: scripted.url)
+        #expect(try await client.call(try #require(tool), [:]) == ["text": "ale"])
+        #expect(scripted.requests("tools/call").count == 1)
+    }
+
+    @Test("If the log-in ends while a stream is continued, the result of the call is unknown")
+    func logInEnded() async throws {
+        let scripted = try ScriptedServer { method, _, _ in
+            switch method {
+            case "tools/call": .events([ServerSentEvent(data: "", id: "e1")])
+            case "GET": .status(401)
+            default: nil
+            }
+        }
+        defer { scripted.server.stop() }
+        let service = try Program.service(for: #require(URL(string: scripted.url)), wait: .seconds(60))
+        let token = Credential.bearer("a")
+        let tokens = TokenSource({ token }) { _ -> Credential? in throw Failure(.noPermission, "refused") }
+        service.interceptors.append(Authentication(tokens))
+        let client = Client(service, Transport(service) { _, _ in }, timeout: .seconds(60))
+        try await client.connect()
+        await #expect(throws: ResultUnknown.self) { try await client.call(try #require(tool), [:]) }
+    }
+
     @Test("A continued stream that sends nothing is opened again")
     func silence() async throws {
         let call = Mutex<JSONValue>(nil)
@@ -244,6 +288,7 @@ struct ProtocolTests {
         #expect(results.sorted() == [0, 1, 2, 3, 4])
         let starts = scripted.requests("initialize")
         #expect(starts.map { $0.headers["Mcp-Session-Id"] } == [nil, nil])
+        #expect(starts.map { $0.headers["MCP-Protocol-Version"] } == [nil, nil])
         let confirmations = scripted.requests("notifications/initialized")
         #expect(confirmations.map { $0.headers["Mcp-Session-Id"] } == ["session-1", "session-2"])
     }
@@ -270,7 +315,9 @@ struct ProtocolTests {
         let client = try await connectedClient(to: scripted.url)
         await #expect(throws: WebServiceError.self) { try await client.tools() }
         _ = try await client.tools()
-        let sessions = scripted.requests("tools/list").map { $0.headers["Mcp-Session-Id"] }
+        let lists = scripted.requests("tools/list")
+        #expect(lists.allSatisfy { $0.headers["MCP-Protocol-Version"] == "2025-11-25" })
+        let sessions = lists.map { $0.headers["Mcp-Session-Id"] }
         #expect(sessions == ["session-1", "session-1", refused == "initialize" ? "session-2" : "session-3"])
     }
 
@@ -322,7 +369,8 @@ struct ProtocolTests {
                 return count
             }
             let event = ServerSentEvent(data: #"{"method": "notifications/tools/list_changed"}"#, id: "e\(number)")
-            return [2: .status(409), 4: .status(404), 6: .status(405)][number] ?? .events([event])
+            let stray = ServerSentEvent(data: #"{"id": null, "error": {"code": -32700, "message": "a reply"}}"#)
+            return [2: .status(409), 4: .status(404), 6: .status(405)][number] ?? .events([stray, event])
         }
         defer { scripted.server.stop() }
         let received = Received()
