@@ -52,9 +52,12 @@ struct Failure: Error {
         }
     }
 
-    /// Returns the option with the scopes that the server requires.
+    /// Returns the option with the scopes that the server requires. Scopes with other characters are
+    /// omitted, because a user may copy the option into a shell.
     private static func scopes(of error: WebServiceError) -> String {
-        let scopes = error.response.map(OAuth.Challenge.all)?.flatMap(\.scopes) ?? []
+        let scopes = (error.response.map(OAuth.Challenge.all)?.flatMap(\.scopes) ?? []).filter { scope in
+            scope.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || ":/._-".contains($0)) }
+        }
         return scopes.isEmpty ? "" : " with --scope '\(scopes.joined(separator: " "))'"
     }
 }

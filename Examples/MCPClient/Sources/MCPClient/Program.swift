@@ -10,6 +10,7 @@ import WebServiceCurl
 @main
 struct Program {
     static func main() async {
+        umask(0o077)  // only the user may read the stored log-in
         do {
             let words = CommandLine.arguments.dropFirst()
             guard Set(words).isDisjoint(with: ["--help", "-h"]) else { return print(Arguments.help) }

@@ -56,8 +56,11 @@ struct LogInTests {
             #expect(logIn.status == 0, "\(logIn.errors)")
             #expect(log.lines == ["register mcp-client", "authorize \(server.url) tools", "exchange"])
             #expect(try await user.run("call", server.url, "add", "a=1", "b=2").output == "3\n")
-            let attributes = try FileManager.default.attributesOfItem(atPath: user.folder.path)
-            #expect(attributes[.posixPermissions] as? Int == 0o700)
+            for (name, permissions) in [("", 0o700)] + (try user.files.map { ($0, 0o600) }) {
+                let path = user.folder.appendingPathComponent(name).path
+                let attributes = try FileManager.default.attributesOfItem(atPath: path)
+                #expect(attributes[.posixPermissions] as? Int == permissions, "\(name)")
+            }
         }
     }
 

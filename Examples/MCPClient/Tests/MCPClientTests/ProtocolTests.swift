@@ -51,6 +51,19 @@ struct ProtocolTests {
         #expect(error?.reason == "the server requires revision '2024-11-05' of the protocol, which is not supported")
     }
 
+    @Test("Of the scopes that the server requires, only those that a shell does not interpret are suggested")
+    func scopes() async throws {
+        let challenge = #"Bearer error="insufficient_scope", scope="tools:read a';id $(b)""#
+        let scripted = try ScriptedServer { method, _, _ in
+            method == "tools/list" ? .status(403).header("WWW-Authenticate", challenge) : nil
+        }
+        defer { scripted.server.stop() }
+        let client = try await connectedClient(to: scripted.url)
+        let error = await #expect(throws: WebServiceError.self) { try await client.tools() }
+        let expected = "the server requires a log-in; run 'mcp-client login URL' with --scope 'tools:read'"
+        #expect(error.map { Failure($0).reason } == expected)
+    }
+
     @Test("All pages of the list are read, and a repeated cursor ends it")
     func pages() async throws {
         let scripted = try ScriptedServer { method, message, _ in
