@@ -276,7 +276,7 @@ struct BodyFolderTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for (index, fixture) in all.enumerated() {
                 group.addTask {
-                    for round in 0..<amount(60, thorough: 2_000) {
+                    for round in 0..<amount(60, thorough: isSanitized ? 200 : 2_000) {
                         let path = "/\((round * (index + 2)) % 9)"
                         let policy: URLRequest.CachePolicy =
                             round % 3 == 0 ? .reloadIgnoringLocalCacheData : .useProtocolCachePolicy
