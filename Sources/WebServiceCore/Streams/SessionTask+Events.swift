@@ -23,10 +23,10 @@ extension SessionTask {
     ///   - terminator: A closure that returns whether an event is the last one. The sequence ends
     ///     after that event, and the connection is closed. If the connection is closed or lost
     ///     before that event and the sequence does not reconnect, or if a new connection receives
-    ///     status 204, the sequence throws
-    ///     ``WebServiceError/Code/streamEndedEarly``, so that a truncated response is not mistaken
-    ///     for a complete one. Other errors, and the error of a connection if no stream was opened,
-    ///     are thrown unchanged. Defaults to `nil`: the end of the connection ends the sequence.
+    ///     status 204, the sequence throws ``WebServiceError/Code/streamEndedEarly``, so that a
+    ///     truncated response is not mistaken for a complete one. Other errors, and the error of a
+    ///     connection if no stream was opened, are thrown unchanged. Defaults to `nil`: the end of
+    ///     the connection ends the sequence.
     public func events(
         _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "", maximumSize: Int = 16 << 20,
         until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil
