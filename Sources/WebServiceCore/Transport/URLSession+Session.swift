@@ -36,13 +36,16 @@ extension URLSession: Session {
         ResumableDataTask(request: request, completion: completion) { [self] request, handle in
             var request = request
             #if canImport(FoundationNetworking)
-            // Foundation on Linux truncates a timeout to whole seconds. With less than one second, a
-            // request would fail at once.
-            let timeout = request.timeoutInterval.clampedTimeout.rounded(.up)
+            // Foundation on Linux ignores a timeout that was not assigned, and truncates one to whole
+            // seconds, so that a request with less than one second would fail at once. The default of
+            // 60 seconds is not assigned, because the timeout of the configuration then applies.
+            if request.timeoutInterval != 60 {
+                request.timeoutInterval = request.timeoutInterval.clampedTimeout.rounded(.up)
+            }
             #else
             let timeout = request.timeoutInterval.clampedTimeout
-            #endif
             if request.timeoutInterval != timeout { request.timeoutInterval = timeout }
+            #endif
             let passive = PassiveTaskDelegate()
             let task = dataTask(with: request) { data, response, error in
                 if let rejected = passive.rejectedResponse, error != nil {

@@ -44,6 +44,14 @@ struct FoundationRealTimeTests {
         #expect(text == "ale")
     }
 
+    @Test("A request without a response ends at its timeout", arguments: FoundationBacked.allCases)
+    func timeout(kind: FoundationBacked) async throws {
+        let server = try MockServer.forTest { _ in MockResponse.text("ale").after(.seconds(50)) }
+        let task = WebService(server.baseURLString, session: kind.session).GET("/")
+        let result = await task.setTimeout(.seconds(1)).setDeadline(.seconds(40)).delivered()
+        #expect(result.urlErrorCode == .timedOut)
+    }
+
     @Test(
         "Cancellation, deadline and timeout are prompt while a TLS handshake hangs",
         arguments: FoundationBacked.allCases)
