@@ -106,10 +106,11 @@ final class StreamCacheFixture: Sendable {
         return "\(response.source) \(String(decoding: response.data, as: UTF8.self))"
     }
 
-    /// Returns the contents of the files, sorted.
+    /// Returns the contents of the files, sorted. A file that is renamed or removed at the same time
+    /// is omitted.
     func files() throws -> [String] {
         try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
-            .map { try String(decoding: Data(contentsOf: $0), as: UTF8.self) }.sorted()
+            .compactMap { try? String(decoding: Data(contentsOf: $0), as: UTF8.self) }.sorted()
     }
 
     /// The URL of the only file.
