@@ -118,7 +118,7 @@ final class CassetteRedactor: Sendable {
         if value[..<space].asciiLowercased() == "basic", let pair = Data(base64Encoded: credentials),
             let colon = pair.firstIndex(of: UInt8(ascii: ":"))
         {
-            // The password is also a secret by itself and must not appear elsewhere.
+            // The password alone is also a secret, and must not appear elsewhere.
             _ = placeholder(for: String(decoding: pair[(colon + 1)...], as: UTF8.self))
         }
         return value[...space] + placeholder(for: credentials)

@@ -29,8 +29,8 @@ extension Paginator where Position == URL {
     ///   - maximumEmptyPages: The maximum number of consecutive empty pages, not counting the last
     ///     page. Defaults to 10.
     ///   - items: Returns a task for a request. If it throws an error, ``moveNext()`` throws the
-    ///     same error, or `URLError.cancelled` for a `CancellationError`. A response that was read from a storage has no links and fails with
-    ///     `WebServiceError.Code.linkRefused`.
+    ///     same error, or `URLError.cancelled` for a `CancellationError`. A response that was read
+    ///     from a storage has no links and fails with `WebServiceError.Code.linkRefused`.
     public static func links(
         from request: Request, relation: String = "next", origins: Set<Origin> = [], maximumEmptyPages: Int = 10,
         items: @escaping @Sendable (_ request: Request) async throws -> TypedTask<[Item]>
